@@ -1,0 +1,128 @@
+"""Feed-forward layers: plain, gated, and mixtures of experts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from meshwright.graph.axis import BATCH, CHOICE, Split
+from meshwright.graph.builders.builder import BlockBuilder
+from meshwright.graph.op import OpKind, Term
+
+
+def mlp(
+    b: BlockBuilder,
+    x: str,
+    *,
+    width: int,
+    gated: bool,
+    bias: bool = False,
+    prefix: str = "",
+) -> str:
+    """A dense feed-forward layer of ``width`` (two matrices, or three when gated)."""
+    ffn = b.axis(f"{prefix}ffn", width, Split.TENSOR)
+
+    def into(name: str, *, fused: bool = False) -> str:
+        return b.matmul(
+            f"{prefix}{name}", x, contract=("hidden",), produce=(ffn,), bias=bias, fused=fused
+        )
+
+    if gated:
+        gate, up = into("gate"), into("up", fused=True)
+        y = b.elementwise(f"{prefix}activation", (gate, up), saved=(gate, up), factor=6.0)
+    else:
+        up = into("up")
+        y = b.elementwise(f"{prefix}activation", (up,), saved=(up,), factor=8.0)
+    return b.matmul(f"{prefix}down", y, contract=(ffn,), produce=("hidden",), bias=bias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoeSpec:
+    """Shape of a mixture of experts.
+
+    Attributes:
+        experts, top_k: routed experts; how many of them a token visits.
+        width: feed-forward width of one expert.
+        gated: three matrices per expert instead of two.
+        expert_bias: biases on the experts' matrices.
+        router_bias: a learned bias on the router's logits.
+        shared_width: width of the always-on shared expert; 0 without one.
+        shared_gate: the shared expert is scaled by a learned scalar gate.
+    """
+
+    experts: int
+    top_k: int
+    width: int
+    gated: bool = True
+    expert_bias: bool = False
+    router_bias: bool = False
+    shared_width: int = 0
+    shared_gate: bool = False
+
+
+def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
+    """Router, dispatch, experts, combine and shared expert."""
+    router = b.axis(f"{prefix}router_expert", spec.experts)
+    expert = b.axis(f"{prefix}expert", spec.experts, Split.EXPERT)
+    width = b.axis(f"{prefix}expert_ffn", spec.width, Split.EXPERT_TENSOR)
+    b.axis(CHOICE, spec.top_k)
+    seq = b.dims(x)[1]
+
+    logits = b.matmul(
+        f"{prefix}router", x, contract=("hidden",), produce=(router,), bias=spec.router_bias
+    )
+    weights = b.activation(f"{prefix}weights", (BATCH, seq, CHOICE))
+    b.op(
+        f"{prefix}top_k",
+        OpKind.ROUTER,
+        (logits,),
+        (weights,),
+        terms=(Term(factor=4.0, axes=b.dims(logits)),),
+        saved=(logits, weights),
+    )
+    routed = b.activation(f"{prefix}routed", (BATCH, seq, CHOICE, "hidden"))
+    b.op(f"{prefix}dispatch", OpKind.DISPATCH, (x,), (routed,))
+
+    def into(name: str, *, fused: bool = False) -> str:
+        return b.matmul(
+            f"{prefix}{name}",
+            routed,
+            contract=("hidden",),
+            produce=(width,),
+            per=(expert,),
+            bias=spec.expert_bias,
+            kind=OpKind.GROUPED_MATMUL,
+            fused=fused,
+        )
+
+    if spec.gated:
+        gate, up = into("expert_gate"), into("expert_up", fused=True)
+        y = b.elementwise(f"{prefix}expert_activation", (gate, up), saved=(gate, up), factor=6.0)
+    else:
+        up = into("expert_up")
+        y = b.elementwise(f"{prefix}expert_activation", (up,), saved=(up,), factor=8.0)
+    y = b.matmul(
+        f"{prefix}expert_down",
+        y,
+        contract=(width,),
+        produce=("hidden",),
+        per=(expert,),
+        bias=spec.expert_bias,
+        kind=OpKind.GROUPED_MATMUL,
+    )
+    combined = b.activation(f"{prefix}combined", (BATCH, seq, "hidden"))
+    b.op(
+        f"{prefix}combine",
+        OpKind.COMBINE,
+        (y, weights),
+        (combined,),
+        terms=(Term(factor=2.0, axes=b.dims(y)),),
+        saved=(y,),
+    )
+    if not spec.shared_width:
+        return combined
+    shared = mlp(b, x, width=spec.shared_width, gated=spec.gated, prefix=f"{prefix}shared_")
+    if spec.shared_gate:
+        one = b.axis(f"{prefix}one", 1)
+        scalar = b.matmul(f"{prefix}shared_gate_logit", x, contract=("hidden",), produce=(one,))
+        shared = b.elementwise(f"{prefix}shared_gated", (shared, scalar), saved=(shared, scalar))
+    return b.elementwise(f"{prefix}sum", (combined, shared))
