@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import metadata, requires, version
+from pathlib import Path
 
 import pytest
 
@@ -71,10 +72,10 @@ def test_every_public_name_resolves(name):
 
 
 def test_names_for_type_checkers_are_the_public_ones():
-    tree = ast.parse(open(meshwright.__file__, encoding="utf-8").read())
+    tree = ast.parse(Path(meshwright.__file__).read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If))
     typed = {
-        alias.name: f"{node.module}"
+        alias.name: node.module
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

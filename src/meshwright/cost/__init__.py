@@ -1,0 +1,3 @@
+"""What a strategy costs in time and memory."""
+
+from __future__ import annotations

@@ -78,7 +78,7 @@ class Block:
                         f"op {op.name!r} gives {len(operand.axes)} axes to {operand.tensor!r}",
                         where=f"{self.name}.{op.name}",
                     )
-            if unknown := op.axes - axes:
+            if unknown := set(op.axes) - axes:
                 raise ModelError(
                     f"op {op.name!r} iterates over unknown axes {sorted(unknown)}",
                     where=f"{self.name}.{op.name}",
