@@ -1,0 +1,108 @@
+"""Which function reads which ``model_type``.
+
+A family is one module of this package that registers one or more readers::
+
+    @register("llama", "mistral")
+    def llama(r: ConfigReader) -> Architecture: ...
+
+The modules are found by looking into the package, so a new family is a new file and
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from meshwright.graph.block import Block
+from meshwright.graph.model import ModelGraph, fold
+from meshwright.graph.sources.huggingface.reader import ConfigReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """What a family's reader makes of a configuration.
+
+    Attributes:
+        family: the structure it was read as, e.g. ``"llama"``.
+        blocks: every block in execution order: embedding, layers, head; not yet folded.
+        max_seq_length, default_seq_length, vocab_size: as in ``ModelGraph``.
+        assumptions: full sentences; those given to ``ConfigReader.assume`` are added.
+    """
+
+    family: str
+    blocks: tuple[Block, ...]
+    max_seq_length: int | None = None
+    vocab_size: int | None = None
+    default_seq_length: int | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+FamilyReader = Callable[[ConfigReader], Architecture]
+
+_READERS: dict[str, FamilyReader] = {}
+
+
+def register(*model_types: str) -> Callable[[FamilyReader], FamilyReader]:
+    """Make the decorated function the reader of these model types."""
+
+    def add(reader: FamilyReader) -> FamilyReader:
+        for model_type in model_types:
+            known = _READERS.setdefault(model_type, reader)
+            assert known is reader, f"{model_type} has two readers"
+        return reader
+
+    return add
+
+
+@cache
+def _import_families() -> None:
+    package = __name__.rpartition(".")[0]
+    for module in iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+
+
+def registered() -> tuple[str, ...]:
+    """Every model type that has a reader, sorted."""
+    _import_families()
+    return tuple(sorted(_READERS))
+
+
+def reader_of(model_type: str) -> FamilyReader | None:
+    """The reader of a model type, or ``None``."""
+    _import_families()
+    return _READERS.get(model_type)
+
+
+def load_huggingface(config: Mapping[str, object], *, name: str, source: str = "") -> ModelGraph:
+    """The model that a parsed ``config.json`` describes.
+
+    Args:
+        config: the JSON object.
+        name: what the model is called in the answer.
+        source: where the description comes from; the messages name it.
+
+    Raises:
+        ModelError: a field is missing, wrong or contradicts another.
+
+    Warns:
+        AssumptionWarning: the model type is unknown, and a known structure was assumed.
+    """
+    from meshwright.graph.sources.huggingface.nearest import read_nearest
+
+    reader = ConfigReader(config, where=source or "config.json")
+    family = reader_of(reader.text("model_type"))
+    architecture = family(reader) if family else read_nearest(reader)
+    return ModelGraph(
+        name=name,
+        family=architecture.family,
+        runs=fold(architecture.blocks),
+        max_seq_length=architecture.max_seq_length,
+        default_seq_length=architecture.default_seq_length,
+        vocab_size=architecture.vocab_size,
+        assumptions=tuple(dict.fromkeys(architecture.assumptions + reader.assumptions)),
+        source=source,
+    )
