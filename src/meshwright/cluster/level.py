@@ -1,0 +1,72 @@
+"""Levels: how far a message travels, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from meshwright.cluster.checks import require_count, require_factor, require_latency, require_rate
+from meshwright.provenance import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """Devices that reach one another through one tier of the network.
+
+    Attributes:
+        name: ``"node"``, ``"leaf"``, ``"spine"``, ``"boundary"`` or the user's own word.
+        size: devices in one domain of this level, those of the levels below included.
+        bandwidth_bytes_per_s: per device, one direction, when every device sends.
+        latency_s: of one step of a collective.
+        efficiency: share of the bandwidth that large all-gathers, reduce-scatters and
+            boundary messages reach.
+        all_reduce_efficiency, all_to_all_efficiency: the same for these (switches that add
+            make an all-reduce faster than its two halves); ``None`` is as ``efficiency``.
+        oversubscription: at least 1; what a device gets is divided by it under full load.
+        shared_by: devices that share one port. ``bandwidth_bytes_per_s`` is the fair share;
+            a device that sends while the others are silent has the port for itself.
+        source: origin of the numbers.
+    """
+
+    name: str
+    size: int
+    bandwidth_bytes_per_s: float
+    latency_s: float
+    efficiency: float = 1.0
+    all_reduce_efficiency: float | None = None
+    all_to_all_efficiency: float | None = None
+    oversubscription: float = 1.0
+    shared_by: int = 1
+    source: Source
+
+    def __post_init__(self) -> None:
+        require_count(self.size, where=f"{self.name}.size", most=2**31)
+        require_rate(self.bandwidth_bytes_per_s, where=f"{self.name}.bandwidth_bytes_per_s")
+        require_latency(self.latency_s, where=f"{self.name}.latency_s")
+        for key in ("efficiency", "all_reduce_efficiency", "all_to_all_efficiency"):
+            if getattr(self, key) is not None:
+                require_rate(getattr(self, key), where=f"{self.name}.{key}", most=1.0)
+        require_factor(self.oversubscription, where=f"{self.name}.oversubscription")
+        require_count(self.shared_by, where=f"{self.name}.shared_by")
+
+    @property
+    def effective_bandwidth_bytes_per_s(self) -> float:
+        """Bus bandwidth of ring collectives when every device sends."""
+        return self._effective(None)
+
+    @property
+    def all_reduce_bandwidth_bytes_per_s(self) -> float:
+        """Bus bandwidth of all-reduce, full load."""
+        return self._effective(self.all_reduce_efficiency)
+
+    @property
+    def all_to_all_bandwidth_bytes_per_s(self) -> float:
+        """Bus bandwidth of all-to-all, full load."""
+        return self._effective(self.all_to_all_efficiency)
+
+    def _effective(self, efficiency: float | None) -> float:
+        share = self.efficiency if efficiency is None else efficiency
+        return self.bandwidth_bytes_per_s * share / self.oversubscription
+
+    def alone_factor(self, *, sending: int) -> float:
+        """By how much a device is faster when ``sending`` of the ``shared_by`` devices send."""
+        return self.shared_by / min(max(sending, 1), self.shared_by)
