@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from meshwright.cluster import Cluster, load_cluster
     from meshwright.errors import (
+        AssumptionWarning,
         ClusterError,
         FileError,
         InfeasibleError,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AssumptionWarning",
     "Cluster",
     "ClusterError",
     "FileError",
@@ -73,6 +75,7 @@ __all__ = [
 _NAMES_OF = {
     "meshwright.cluster": ("Cluster", "load_cluster"),
     "meshwright.errors": (
+        "AssumptionWarning",
         "ClusterError",
         "FileError",
         "InfeasibleError",

@@ -105,7 +105,7 @@ def nearest(name: str, known: Iterable[str], *, count: int = 3) -> tuple[str, ..
     """The known names closest to ``name``, for "did you mean" messages.
 
     >>> nearest("H10", ["H100", "H200", "A100"])
-    ('H100', 'A100', 'H200')
+    ('H100', 'H200', 'A100')
     """
     by_folded = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(name.casefold(), by_folded, n=count, cutoff=0.4)
