@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from meshwright.graph.axis import BATCH, SEQ, Axis, Split
+from meshwright.graph.axis import BATCH, Axis, Split
 from meshwright.graph.builders.builder import BlockBuilder
 from meshwright.graph.op import Mask, Operand, OpKind, Term
 from meshwright.graph.tensor import Dtype
@@ -21,6 +21,7 @@ class AttentionSpec:
         qkv_bias, out_bias: learned biases of the projections.
         qk_norm: ``"head"`` (one scale of ``head_dim`` shared by all heads), ``"layer"``
             (one scale over all heads' width), or ``None``.
+        qk_norm_bias: these norms have a shift too.
         rotary: queries and keys are rotated by position.
         dropout: on the attention probabilities.
         output_gate: queries are projected twice; the second half gates the output.
@@ -36,6 +37,7 @@ class AttentionSpec:
     qkv_bias: bool = False
     out_bias: bool = False
     qk_norm: str | None = None
+    qk_norm_bias: bool = False
     rotary: bool = True
     dropout: bool = False
     output_gate: bool = False
@@ -107,6 +109,25 @@ def self_attention(b: BlockBuilder, x: str, spec: AttentionSpec, *, prefix: str 
         spec: shape.
         prefix: of op and axis names, for blocks with two attentions.
     """
+    return _attention(b, x, x, spec, prefix)
+
+
+def cross_attention(
+    b: BlockBuilder, x: str, memory: str, spec: AttentionSpec, *, prefix: str = "cross_"
+) -> str:
+    """Attention of ``x`` to ``memory``, whose keys and values are projected here.
+
+    Args:
+        b: the block being built.
+        x: (batch, seq, hidden), the source of the queries.
+        memory: (batch, another sequence axis, hidden), the source of keys and values.
+        spec: shape; its mask is not causal.
+        prefix: of op and axis names.
+    """
+    return _attention(b, x, memory, spec, prefix)
+
+
+def _attention(b: BlockBuilder, x: str, source: str, spec: AttentionSpec, prefix: str) -> str:
     head = b.axis(f"{prefix}head", spec.heads, Split.TENSOR)
     kv_head = b.axis(f"{prefix}kv_head", spec.kv_heads, Split.TENSOR)
     dim = b.axis(f"{prefix}head_dim", spec.head_dim)
@@ -114,26 +135,32 @@ def self_attention(b: BlockBuilder, x: str, spec: AttentionSpec, *, prefix: str 
     if spec.value_dim is not None and spec.value_dim != spec.head_dim:
         value_dim = b.axis(f"{prefix}value_dim", spec.value_dim)
 
-    def project(name: str, produce: tuple[str, ...], *, fused: bool = True) -> str:
+    def project(name: str, y: str, produce: tuple[str, ...], *, fused: bool = True) -> str:
         return b.matmul(
-            f"{prefix}{name}", x, contract=("hidden",), produce=produce, bias=spec.qkv_bias, fused=fused
+            f"{prefix}{name}",
+            y,
+            contract=("hidden",),
+            produce=produce,
+            bias=spec.qkv_bias,
+            fused=fused,
         )
 
-    q = project("query", (head, dim), fused=False)
-    gate = project("output_gate", (head, value_dim)) if spec.output_gate else None
-    k = project("key", (kv_head, dim))
-    v = k if spec.shared_key_value else project("value", (kv_head, value_dim))
+    q = project("query", x, (head, dim), fused=False)
+    gate = project("output_gate", x, (head, value_dim)) if spec.output_gate else None
+    k = project("key", source, (kv_head, dim), fused=source == x)
+    v = k if spec.shared_key_value else project("value", source, (kv_head, value_dim))
     if spec.qk_norm is not None:
-        over_q, over_k = ((dim,), (dim,)) if spec.qk_norm == "head" else ((head, dim), (kv_head, dim))
-        q = b.norm(f"{prefix}query_norm", q, over=over_q)
-        k = b.norm(f"{prefix}key_norm", k, over=over_k)
+        whole = spec.qk_norm == "layer"
+        bias = spec.qk_norm_bias
+        q = b.norm(f"{prefix}query_norm", q, over=(head, dim) if whole else (dim,), bias=bias)
+        k = b.norm(f"{prefix}key_norm", k, over=(kv_head, dim) if whole else (dim,), bias=bias)
     if spec.rotary:
         q = b.elementwise(f"{prefix}query_rotary", (q,), factor=3.0)
         k = b.elementwise(f"{prefix}key_rotary", (k,), factor=3.0, fused=True)
     if spec.sinks:
         b.parameter(f"{prefix}sinks", (head,))
-    seq = b.dims(x)[1]
-    keys = Axis(name=f"{prefix}keys", size=b.axis_value(seq).size, scale=b.axis_value(seq).scale)
+    seen = b.axis_value(b.dims(source)[1])
+    keys = Axis(name=f"{prefix}keys", size=seen.size, scale=seen.scale)
     context = attention_core(
         b, q, k, v, mask=spec.mask, keys=keys, dropout=spec.dropout, prefix=prefix
     )

@@ -56,16 +56,12 @@ class BlockBuilder:
         """Axes along which the dimensions of a tensor run."""
         return self._tensors[tensor].dims
 
-    def input(
-        self, name: str, dims: tuple[str, ...], dtype: Dtype = Dtype.COMPUTE
-    ) -> str:
+    def input(self, name: str, dims: tuple[str, ...], dtype: Dtype = Dtype.COMPUTE) -> str:
         """An activation that arrives from outside the block."""
         self._inputs.append(name)
         return self.activation(name, dims, dtype)
 
-    def activation(
-        self, name: str, dims: tuple[str, ...], dtype: Dtype = Dtype.COMPUTE
-    ) -> str:
+    def activation(self, name: str, dims: tuple[str, ...], dtype: Dtype = Dtype.COMPUTE) -> str:
         """Declare an activation without an op that makes it (an op given later does)."""
         return self._tensor(Tensor(name=name, dims=dims, dtype=dtype))
 
@@ -159,7 +155,13 @@ class BlockBuilder:
         return out
 
     def norm(
-        self, name: str, x: str, *, over: str | tuple[str, ...], bias: bool = False, learned: bool = True
+        self,
+        name: str,
+        x: str,
+        *,
+        over: str | tuple[str, ...],
+        bias: bool = False,
+        learned: bool = True,
     ) -> str:
         """Normalise ``x`` over the axes ``over`` with a learned scale (and shift)."""
         axes = (over,) if isinstance(over, str) else over
