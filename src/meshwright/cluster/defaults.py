@@ -31,6 +31,7 @@ def scale_up_level(device: Device, *, num_nodes: int, devices_per_node: int) -> 
         size=devices_per_node * nodes,
         bandwidth_bytes_per_s=device.link_bandwidth_bytes_per_s,
         latency_s=device.link_latency_s,
+        ramp_s=device.link_ramp_s,
         efficiency=device.link_efficiency,
         all_reduce_efficiency=device.link_all_reduce_efficiency,
         all_to_all_efficiency=device.link_all_to_all_efficiency,
@@ -59,6 +60,7 @@ def _network_level(name: str, device: Device, *, size: int, extra_s: float) -> L
         size=size,
         bandwidth_bytes_per_s=device.nic_bandwidth_bytes_per_s,
         latency_s=device.nic_latency_s + extra_s,
+        ramp_s=device.nic_ramp_s,
         efficiency=device.nic_efficiency,
         shared_by=device.devices_per_nic,
         source=device.sources["nic_bandwidth_bytes_per_s"],
@@ -81,6 +83,7 @@ def default_boundary(groups: tuple[DeviceGroup, ...]) -> Level | None:
         size=sum(group.count for group in groups),
         bandwidth_bytes_per_s=min(device.nic_bandwidth_bytes_per_s for device in devices),
         latency_s=max(latency_s, STAGED_LATENCY_S) if staged else latency_s,
+        ramp_s=max(device.nic_ramp_s for device in devices),
         efficiency=min(efficiency, STAGED_EFFICIENCY) if staged else efficiency,
         source=Source(kind=Provenance.ANALYTIC, text=text),
     )

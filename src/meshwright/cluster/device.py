@@ -67,11 +67,12 @@ class Device:
         link, link_domain_name: scale-up link, and what a domain of it is called.
         link_bandwidth_bytes_per_s: sum over all scale-up links of the device.
         link_latency_s: cost of one more step of a collective on the scale-up link.
+        link_ramp_s: cost of one chunk of a transfer over it (see ``level``).
         link_domain: most devices that the scale-up link joins.
         devices_per_node: devices under one host in the usual machine.
         host_bandwidth_bytes_per_s: to host memory.
-        nic_bandwidth_bytes_per_s, nic_latency_s: usual scale-out network, per device; the
-            latency is again that of one step.
+        nic_bandwidth_bytes_per_s, nic_latency_s, nic_ramp_s: usual scale-out network, per
+            device; latency and ramp as for the link.
         devices_per_nic: devices that share one network port.
         gemm: efficiency curve by precision.
         attention_efficiency, attention_backward_efficiency: share of the 16-bit peak that
@@ -96,11 +97,13 @@ class Device:
     link_domain_name: str
     link_bandwidth_bytes_per_s: float
     link_latency_s: float
+    link_ramp_s: float
     link_domain: int
     devices_per_node: int
     host_bandwidth_bytes_per_s: float
     nic_bandwidth_bytes_per_s: float
     nic_latency_s: float
+    nic_ramp_s: float
     devices_per_nic: int
     gemm: Mapping[str, GemmCurve] = field(hash=False)
     attention_efficiency: float

@@ -10,6 +10,7 @@ key                                       meaning
 ``peak_tflops``                           table: precision to dense TFLOP/s
 ``*_bandwidth_gb_per_s``                  ``memory``, ``link``, ``host``, ``nic``: GB/s
 ``*_latency_us``                          ``link``, ``nic``: microseconds per step
+``*_ramp_us``                             ``link``, ``nic``: microseconds per chunk
 ``launch_us``, ``collective_launch_us``   microseconds
 ``*_efficiency``                          ``attention``, ``attention_backward``,
                                           ``memory``, ``link``, ``link_all_reduce``,
@@ -53,7 +54,14 @@ _SCALED = {
     },
     **{
         f"{what}_us": (f"{what}_s", MICROSECOND)
-        for what in ("link_latency", "nic_latency", "launch", "collective_launch")
+        for what in (
+            "link_latency",
+            "link_ramp",
+            "nic_latency",
+            "nic_ramp",
+            "launch",
+            "collective_launch",
+        )
     },
 }
 _FIELD_OF_KEY = {

@@ -1,4 +1,15 @@
-"""Levels: how far a message travels, and what that costs."""
+"""Levels: how far a message travels, and what that costs.
+
+A collective that puts ``w`` bytes per device on the wire in ``k`` steps (ring all-gather of n:
+``k = n - 1``, ``w = (n - 1)/n`` of the gathered buffer; all-reduce: twice both) takes::
+
+    T = launch + k latency + w/B + 2 sqrt(ramp w/B)
+
+The last term is the price of pipelining in chunks: with a cost ``ramp`` per chunk the best
+chunk size gives ``(sqrt(w/B) + sqrt(ramp))**2`` (van de Geijn's pipelined broadcast). On the
+NCCL tables in ``truth/`` it leaves a few per cent where the form without it is 40 % too fast
+at the 4 to 64 MiB that training sends (``scripts/distil_catalog.py`` prints both).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +28,7 @@ class Level:
         size: devices in one domain of this level, those of the levels below included.
         bandwidth_bytes_per_s: per device, one direction, when every device sends.
         latency_s: of one step of a collective.
+        ramp_s: cost of one chunk of a pipelined transfer; 0 for none.
         efficiency: share of the bandwidth that large all-gathers, reduce-scatters and
             boundary messages reach.
         all_reduce_efficiency, all_to_all_efficiency: the same for these (switches that add
@@ -31,6 +43,7 @@ class Level:
     size: int
     bandwidth_bytes_per_s: float
     latency_s: float
+    ramp_s: float = 0.0
     efficiency: float = 1.0
     all_reduce_efficiency: float | None = None
     all_to_all_efficiency: float | None = None
@@ -42,6 +55,7 @@ class Level:
         require_count(self.size, where=f"{self.name}.size", most=2**31)
         require_rate(self.bandwidth_bytes_per_s, where=f"{self.name}.bandwidth_bytes_per_s")
         require_latency(self.latency_s, where=f"{self.name}.latency_s")
+        require_latency(self.ramp_s, where=f"{self.name}.ramp_s")
         for key in ("efficiency", "all_reduce_efficiency", "all_to_all_efficiency"):
             if getattr(self, key) is not None:
                 require_rate(getattr(self, key), where=f"{self.name}.{key}", most=1.0)
