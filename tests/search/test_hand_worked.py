@@ -1,0 +1,144 @@
+"""Spaces small enough to work out by hand, in both implementations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from meshwright.search import UniformTables, native, reference
+
+
+@pytest.fixture(params=[native.search_uniform, reference.search_uniform], ids=["native", "python"])
+def search(request):
+    return request.param
+
+
+def test_one_candidate(search, one_candidate):
+    result = search(UniformTables(**one_candidate), top_k=3)
+    (best,) = result.best
+    assert result.pareto == result.best
+    assert (result.candidates, result.evaluated, result.excluded) == (1, 1, (0, 0, 0, 0))
+    # m = 8 / 2 = 4; hop = 0.25 + 4 * 0.125 = 0.75, half of it hidden in the steady state.
+    # Stage: 2 * (1 + 2) + 2 * 0.75 * 0.5 = 6.75. Busy 4 * 6.75 = 27; fill 6.75 and the
+    # hidden half of 2 * (2 - 1) hops, 0.75. All-reduce of 2 blocks, 20 parameters of 4 bytes:
+    # 2 * 0.5 + 80 * 0.01 = 1.8. Update 20 * 0.05 = 1. Host 0.125.
+    assert best.step_s == pytest.approx(27 + 6.75 + 0.75 + 1.8 + 1 + 0.125, rel=1e-12)
+    # 20 parameters of 16 bytes, 2 micro-batches of 2 * 3 bytes, 5 transient, 7 framework.
+    assert best.peak_bytes == pytest.approx(320 + 12 + 5 + 7, rel=1e-12)
+    assert best.headroom_bytes == pytest.approx(400 - 344, rel=1e-12)
+
+
+def test_full_sharding(search, one_candidate, plain_mode):
+    mode = replace(
+        plain_mode,
+        parameter_sharded=True,
+        gradient_sharded=True,
+        optimizer_sharded=True,
+        reduce_at_step=False,
+        scatter_per_micro_batch=True,
+        gather_per_micro_batch=True,
+    )
+    fields = one_candidate | {
+        "modes": (mode,),
+        "gather_latency_s": [0.125],
+        "gather_s_per_byte": [0.0625],
+    }
+    (best,) = search(UniformTables(**fields), top_k=1).best
+    # A gather takes 2 * 0.125 + 20 * 2 * 0.0625 = 2.75, a scatter 0.25 + 20 * 4 * 0.0625 = 5.25;
+    # none hidden: 2.75 before the forward, 8 in the backward. Stage 6.75 + 10.75 = 17.5.
+    # Update of the 10 owned: 0.5.
+    assert best.step_s == pytest.approx(4 * 17.5 + 17.5 + 0.75 + 0.5 + 0.125, rel=1e-12)
+    # 10 owned of 16 bytes; two gathered blocks of 10 * 2, one gradient of 10 * 4.
+    assert best.peak_bytes == pytest.approx(160 + 12 + 5 + 7 + 40 + 40, rel=1e-12)
+
+
+def test_the_slowest_type_of_a_class_counts(search, one_candidate):
+    fields = one_candidate | {
+        "forward_s": [[[1.0]], [[2.0]]],
+        "backward_s": [[[2.0]], [[4.0]]],
+        "optimizer_s_per_parameter": [[0.05], [0.01]],
+        "capacity_bytes": [400.0, 350.0],
+        "framework_bytes": [7.0, 8.0],
+        "class_devices": [3],
+    }
+    (best,) = search(UniformTables(**fields), top_k=1).best
+    # Stage on the second type: 2 * 6 + 0.75 = 12.75; the first type is last to update.
+    assert best.step_s == pytest.approx(5 * 12.75 + 0.75 + 1.8 + 1 + 0.125, rel=1e-12)
+    assert best.peak_bytes == pytest.approx(345, rel=1e-12)
+    assert best.headroom_bytes == pytest.approx(350 - 345, rel=1e-12)
+
+
+@pytest.mark.parametrize(("capacity", "fits"), [(344.0, True), (343.75, False)])
+def test_memory_at_its_edge(search, one_candidate, capacity, fits):
+    result = search(UniformTables(**one_candidate | {"capacity_bytes": [capacity]}), top_k=1)
+    assert bool(result.best) is fits
+    assert result.excluded == (0, 0, 0, 0 if fits else 1)
+    if fits:
+        assert result.nearest_misfit is None
+    else:
+        assert result.nearest_misfit.headroom_bytes == pytest.approx(-0.25, rel=1e-9)
+        assert result.nearest_misfit.step_s == pytest.approx(37.425, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "excluded"),
+    [
+        ({"row_rule": [3], "global_batch": 7}, (0, 0, 0, 1)),  # the row's rule comes first
+        ({"global_batch": 7}, (1, 0, 0, 0)),
+        ({"global_batch": 6, "partition_virtual": [2]}, (0, 1, 0, 0)),  # m = 3, p = 2
+        ({"mode_needs_shards": [1], "dense_shards": [1]}, (0, 0, 1, 0)),
+        ({"mode_needs_shards": [1], "dense_shards": [1], "expert_shards": [2]}, (0, 0, 0, 0)),
+        ({"capacity_bytes": [1.0]}, (0, 0, 0, 1)),
+    ],
+)
+def test_rules(search, one_candidate, changes, excluded):
+    result = search(UniformTables(**one_candidate | changes), top_k=1)
+    assert result.excluded == excluded
+    assert result.evaluated == 1 - sum(excluded)
+
+
+def test_virtual_stages_need_a_pipeline(search, one_candidate):
+    fields = one_candidate | {
+        "pipeline": [1],
+        "partition_pipeline": [1],
+        "partition_virtual": [2],
+        "class_multiplicity": [1],
+    }
+    assert search(UniformTables(**fields), top_k=1).excluded == (0, 1, 0, 0)
+
+
+def test_a_rule_counts_the_whole_subtree(search, one_candidate, plain_mode):
+    """A row that is excluded takes 2 partitions x 3 modes with it."""
+    fields = one_candidate | {
+        "row_rule": [2],
+        "partition_pipeline": [2, 2],
+        "partition_virtual": [1, 1],
+        "partition_classes": [0, 1, 2],
+        "class_blocks": [[2.0], [1.0]],
+        "class_first": [0, 0],
+        "class_multiplicity": [2, 2],
+        "class_devices": [1, 1],
+        "modes": (plain_mode,) * 3,
+        "mode_needs_shards": [0] * 3,
+        "optimizer_s_per_parameter": [[0.0] * 3],
+    }
+    result = search(UniformTables(**fields), top_k=1)
+    assert (result.candidates, result.excluded) == (6, (0, 0, 6, 0))
+
+
+def test_a_shape_without_partitions_has_no_candidates(search, one_candidate):
+    result = search(UniformTables(**one_candidate | {"pipeline": [4]}), top_k=1)
+    assert (result.candidates, result.evaluated, result.best) == (0, 0, ())
+    assert result.complete
+
+
+def test_ties_fall_to_the_enumeration(search, one_candidate, plain_mode):
+    fields = one_candidate | {
+        "modes": (plain_mode,) * 3,
+        "mode_needs_shards": [0] * 3,
+        "optimizer_s_per_parameter": [[0.0] * 3],
+    }
+    result = search(UniformTables(**fields), top_k=2)
+    assert [c.mode for c in result.best] == [0, 1]
+    assert [c.mode for c in result.pareto] == [0]
