@@ -1,0 +1,79 @@
+"""Coefficients of the software stack: what it overlaps, fuses and keeps.
+
+One value: a modern stack (Megatron-Core with Transformer Engine, or torchtitan). Every number
+carries its origin; ``plan`` prints those that decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from meshwright.cost.step import OverlapFactors
+from meshwright.units import MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficients:
+    """What the stack does with compute, communication and memory.
+
+    Attributes:
+        overlap: data-parallel and boundary traffic behind compute.
+        tensor_hidden: share of tensor-parallel traffic hidden by pipelined contractions
+            when sequence parallelism is on; all-reduces hide nothing.
+        context_hidden: share of attention time behind which ring steps hide.
+        expert_hidden: share of the all-to-all that is hidden.
+        pointwise_traffic: bytes of memory-bound ops that remain after kernel fusion.
+        scan_efficiency: of a chunked recurrence relative to a large contraction.
+        attention_extra: contractions that a fused attention backward repeats, relative to
+            the forward.
+        expert_imbalance: tokens of the busiest expert rank over the mean.
+        step_fixed_s: host work per step.
+        bucket_bytes: size of a gradient bucket, at which collectives are tuned.
+        memory_reserve: share of the device memory lost to allocator fragmentation.
+    """
+
+    overlap: OverlapFactors
+    tensor_hidden: float
+    context_hidden: float
+    expert_hidden: float
+    pointwise_traffic: float
+    scan_efficiency: float
+    attention_extra: float
+    expert_imbalance: float
+    step_fixed_s: float
+    bucket_bytes: float
+    memory_reserve: float
+    sources: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        named = {name for name, _ in self.sources}
+        missing = {f.name for f in fields(self)} - named - {"sources"}
+        assert not missing, f"coefficients without a source: {sorted(missing)}"
+
+
+MODERN = Coefficients(
+    overlap=OverlapFactors(gather=0.8, scatter=0.8, p2p=0.5, tail=0.05),
+    tensor_hidden=0.3,
+    context_hidden=0.8,
+    expert_hidden=0.0,
+    pointwise_traffic=0.7,
+    scan_efficiency=0.35,
+    attention_extra=0.5,
+    expert_imbalance=1.1,
+    step_fixed_s=0.01,
+    bucket_bytes=64 * MIB,
+    memory_reserve=0.04,
+    sources=(
+        ("overlap", "analytic: reductions and gathers run beside four fifths of a pass"),
+        ("tensor_hidden", "analytic: Megatron-Core tp-comm-overlap hides bulk gathers only"),
+        ("context_hidden", "analytic: ring steps run beside the attention of the step before"),
+        ("expert_hidden", "analytic: dispatch waits for the router"),
+        ("pointwise_traffic", "analytic: bias, dropout and residual are one kernel"),
+        ("scan_efficiency", "analytic: chunked state-space kernels, Dao and Gu 2024, figure 10"),
+        ("attention_extra", "FlashAttention-2 (Dao 2023), section 3.2: scores computed again"),
+        ("expert_imbalance", "analytic: auxiliary-loss balancing keeps the busiest rank near 1.1"),
+        ("step_fixed_s", "analytic: data loading, logging and clipping on the host"),
+        ("bucket_bytes", "analytic: default bucket of distributed optimizers, order of magnitude"),
+        ("memory_reserve", "analytic: fragmentation of a caching allocator"),
+    ),
+)

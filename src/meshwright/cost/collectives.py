@@ -1,0 +1,139 @@
+"""Collectives by α–β per level, with the algorithm that is fastest for the size.
+
+Legend: V bytes of the whole buffer; n ranks; g_l ranks inside one domain of level l
+(g_{-1} = 1, last g = n); r_l = g_l / g_{l-1}; a_l, B_l latency and per-device bandwidth.
+
+A rank has B_0 inside its node, and through level l the g_{l-1} ranks below share one domain's
+ports, so a ring that enters and leaves a domain once gets g_{l-1} B_l (Thakur et al. 2005;
+the rail-parallel rings of NCCL). Ring: V (n - 1)/n over the slowest such level, one latency
+per hop. Hierarchical: each level in turn, on the share that the levels inside left. Tree
+(all-reduce): twice the volume over the slowest level, a latency per doubling.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+
+from meshwright.cluster import Level
+from meshwright.cost.local import FloatArray, IntArray
+
+
+class Collective(StrEnum):
+    """What is done with a buffer that a group shares."""
+
+    ALL_GATHER = "all_gather"
+    REDUCE_SCATTER = "reduce_scatter"
+    ALL_REDUCE = "all_reduce"
+    ALL_TO_ALL = "all_to_all"
+
+
+class Network:
+    """The levels under one device group, as arrays.
+
+    Args:
+        levels: innermost first.
+        launch_s: least time of a call.
+    """
+
+    def __init__(self, levels: tuple[Level, ...], *, launch_s: float) -> None:
+        self.levels = levels
+        self.launch_s = launch_s
+        self.latency_s = np.array([level.latency_s for level in levels])
+
+    def bandwidth(self, group_members: IntArray) -> FloatArray:
+        """Bytes/s of one rank through each level: shape (R, L).
+
+        Ranks of other groups that run the same collective at the same time are accounted for:
+        every device under the level sends, so each gets its fair share.
+        """
+        rates = np.array([level.effective_bandwidth_bytes_per_s for level in self.levels])
+        return np.broadcast_to(rates, group_members.shape)
+
+    def time(
+        self, kind: Collective, volume_bytes: FloatArray, group_members: IntArray
+    ) -> FloatArray:
+        """Seconds of one collective: shape (R,).
+
+        Args:
+            kind: which.
+            volume_bytes: shape (R,). All-gather, reduce-scatter, all-reduce: the whole
+                buffer. All-to-all: what one rank holds before (and after) it.
+            group_members: shape (R, L), from ``placement``.
+        """
+        if kind is Collective.ALL_TO_ALL:
+            seconds = self._all_to_all(volume_bytes, group_members)
+        else:
+            seconds = np.min(self.algorithms(kind, volume_bytes, group_members), axis=0)
+        alone = group_members[:, -1] <= 1
+        return np.where(alone, 0.0, seconds + self.launch_s)
+
+    def algorithms(
+        self, kind: Collective, volume_bytes: FloatArray, group_members: IntArray
+    ) -> FloatArray:
+        """Seconds by ring, hierarchical and (all-reduce) tree: shape (A, R)."""
+        passes = 2.0 if kind is Collective.ALL_REDUCE else 1.0
+        g = group_members.astype(np.float64)
+        below = np.concatenate([np.ones((len(g), 1)), g[:, :-1]], axis=1)
+        ratio = g / below
+        n = g[:, -1:]
+        bandwidth = self.bandwidth(group_members)
+        crossed = ratio > 1.0
+        volume = volume_bytes[:, None]
+
+        hops = np.where(crossed, n / below - n / g, 0.0)
+        ring = passes * (
+            np.max(np.where(crossed, volume * (n - 1) / n / (below * bandwidth), 0.0), axis=1)
+            + hops @ self.latency_s
+        )
+        shares = volume * (ratio - 1) / ratio / (below * bandwidth)
+        stepped = passes * (shares.sum(axis=1) + (ratio - 1) @ self.latency_s)
+        options = [ring, stepped]
+        if kind is Collective.ALL_REDUCE:
+            slowest = np.max(np.where(crossed, volume / (below * bandwidth), 0.0), axis=1)
+            options.append(2.0 * (slowest + np.ceil(np.log2(ratio)) @ self.latency_s))
+        return np.stack(options)
+
+    def _all_to_all(self, volume_bytes: FloatArray, group_members: IntArray) -> FloatArray:
+        """Every rank sends an equal share to every other; each level carries what leaves it.
+
+        Messages to ranks under the same level-l domain but not the same level-(l-1) domain
+        pass level l; levels work at once, and the slowest decides.
+        """
+        g = group_members.astype(np.float64)
+        below = np.concatenate([np.ones((len(g), 1)), g[:, :-1]], axis=1)
+        n = g[:, -1:]
+        leaving = volume_bytes[:, None] * (n - below) / n
+        crossed = g > below
+        slowest = np.max(
+            np.where(crossed, leaving / self.bandwidth(group_members), 0.0), axis=1
+        )
+        return slowest + np.where(crossed, np.log2(np.maximum(g / below, 1.0)), 0) @ self.latency_s
+
+    def linear(
+        self, kind: Collective, group_members: IntArray, *, reference_bytes: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Latency and seconds per byte around ``reference_bytes``: shapes (R,), (R,).
+
+        The algorithm is that of the reference size; a chord between it and twice its size is
+        exact where the algorithm does not change.
+        """
+        ones = np.ones(len(group_members))
+        near = self.time(kind, reference_bytes * ones, group_members)
+        far = self.time(kind, 2.0 * reference_bytes * ones, group_members)
+        slope = (far - near) / reference_bytes
+        return np.maximum(near - slope * reference_bytes, 0.0), slope
+
+    def send(self, volume_bytes: FloatArray, extent: IntArray) -> FloatArray:
+        """One message to a rank at distance ``extent``: shape (R,)."""
+        latency_s, s_per_byte = self.hop(extent)
+        return latency_s + volume_bytes * s_per_byte
+
+    def hop(self, extent: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Latency and seconds per byte between ranks ``extent`` apart: shapes (R,), (R,)."""
+        sizes = np.array([level.size for level in self.levels])
+        # Neighbours `extent` apart meet at the first level whose domains are larger.
+        index = np.minimum(np.searchsorted(sizes, extent, side="right"), len(sizes) - 1)
+        rates = np.array([level.effective_bandwidth_bytes_per_s for level in self.levels])
+        return self.launch_s + self.latency_s[index], 1.0 / rates[index]

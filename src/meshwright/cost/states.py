@@ -1,0 +1,53 @@
+"""How parameters, gradients and optimizer state are kept: ZeRO stages and offload.
+
+Bytes per parameter under mixed-precision Adam, n data ranks (Rajbhandari et al. 2020,
+section 3 and figure 1, with fp32 gradients as Megatron-LM accumulates them): stage 0
+``2 + 4 + 12``, stage 1 ``2 + 4 + 12/n``, stage 2 ``2 + (4 + 12)/n``, stage 3
+``(2 + 4 + 12)/n``.
+"""
+
+from __future__ import annotations
+
+from meshwright.cluster import Device
+from meshwright.cost.step import StateMode
+from meshwright.strategy import Offload, Workload
+from meshwright.units import GIGA
+
+#: Memory bandwidth of a host that one device's share of an optimizer step gets: a two-socket
+#: server streams about 200 GB/s for 8 devices. Analytic.
+HOST_BYTES_PER_S = 25 * GIGA
+
+
+def state_mode(workload: Workload, *, zero_stage: int, offload: Offload) -> StateMode:
+    """Where states live and which collectives keep them equal, for one ZeRO stage."""
+    recipe = workload.recipe
+    on_host = offload is Offload.OPTIMIZER
+    return StateMode(
+        parameter_bytes=recipe.parameter_bytes,
+        gradient_bytes=recipe.gradient_bytes,
+        optimizer_bytes=0.0 if on_host else workload.optimizer_bytes,
+        parameter_sharded=zero_stage >= 3,
+        gradient_sharded=zero_stage >= 2,
+        optimizer_sharded=zero_stage >= 1,
+        reduce_at_step=zero_stage == 0,
+        scatter_at_step=zero_stage == 1,
+        gather_at_step=zero_stage in (1, 2),
+        scatter_per_micro_batch=zero_stage >= 2,
+        gather_per_micro_batch=zero_stage >= 3,
+        gather_bytes=recipe.parameter_bytes,
+        reduce_bytes=recipe.gradient_bytes,
+    )
+
+
+def optimizer_s_per_parameter(workload: Workload, device: Device, *, offload: Offload) -> float:
+    """Seconds to update one parameter: every state is read and written, the gradient is read.
+
+    With the states in host memory, gradients go down and parameters come up the host link,
+    and the host's memory sets the pace of the update.
+    """
+    recipe = workload.recipe
+    traffic = recipe.gradient_bytes + 2.0 * workload.optimizer_bytes + recipe.parameter_bytes
+    if offload is Offload.OPTIMIZER:
+        link = (recipe.gradient_bytes + recipe.parameter_bytes) / device.host_bandwidth_bytes_per_s
+        return link + traffic / HOST_BYTES_PER_S
+    return traffic / (device.memory_bandwidth_bytes_per_s * device.memory_efficiency)

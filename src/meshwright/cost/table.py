@@ -1,0 +1,204 @@
+"""The cost table: what every distinct block costs under every local configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from meshwright.cluster import Device
+from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.collectives import Network
+from meshwright.cost.communication import CommunicationModel, PassSeconds
+from meshwright.cost.compute import ComputeModel, OpTime
+from meshwright.cost.local import FloatArray, IntArray, LocalConfigs, LocalShapes, distinct
+from meshwright.cost.memory import block_memory, local_parameters
+from meshwright.graph import Block, BlockRole, OpKind
+from meshwright.strategy import Recompute, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """R rows of the table: local configuration, recomputation, placement.
+
+    Attributes:
+        configs: R local configurations.
+        recompute: shape (R,); index into ``list(Recompute)``.
+        tensor_members, context_members, expert_members: shapes (R, L), from ``placement``.
+    """
+
+    configs: LocalConfigs
+    recompute: IntArray
+    tensor_members: IntArray
+    context_members: IntArray
+    expert_members: IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCosts:
+    """One block on one rank per micro-batch, every attribute of shape (R,).
+
+    Communication is what compute does not hide; recomputation, and the communication it
+    repeats, is part of the backward.
+    """
+
+    forward_compute_s: FloatArray
+    backward_compute_s: FloatArray
+    recompute_s: FloatArray
+    forward_tensor_s: FloatArray
+    backward_tensor_s: FloatArray
+    forward_context_s: FloatArray
+    backward_context_s: FloatArray
+    forward_expert_s: FloatArray
+    backward_expert_s: FloatArray
+    activation_bytes: FloatArray
+    transient_bytes: FloatArray
+    dense_parameters: FloatArray
+    expert_parameters: FloatArray
+
+    @property
+    def forward_s(self) -> FloatArray:
+        """Forward with its exposed communication."""
+        return (
+            self.forward_compute_s
+            + self.forward_tensor_s
+            + self.forward_context_s
+            + self.forward_expert_s
+        )
+
+    @property
+    def backward_s(self) -> FloatArray:
+        """Backward with recomputation and exposed communication."""
+        return (
+            self.backward_compute_s
+            + self.recompute_s
+            + self.backward_tensor_s
+            + self.backward_context_s
+            + self.backward_expert_s
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceModel:
+    """What a device group offers to the cost model."""
+
+    device: Device
+    network: Network
+    coefficients: Coefficients
+
+
+class BlockTable:
+    """Costs of one block for many rows.
+
+    Compute depends on the configuration alone, communication on the placement too; each is
+    evaluated once per distinct combination and spread over the rows.
+    """
+
+    def __init__(
+        self, block: Block, rows: Rows, *, workload: Workload, model: DeviceModel
+    ) -> None:
+        self._block = block
+        self._rows = rows
+        self._workload = workload
+        self._model = model
+        self._first, self._inverse = distinct(rows.configs.columns())
+        configs = rows.configs.take(self._first)
+        self._shapes = LocalShapes(block, configs, seq_length=workload.seq_length)
+        compute = ComputeModel(self._shapes, model.device, workload, model.coefficients)
+        self._times = {op.name: compute.time(op) for op in block.ops}
+
+    def _spread(self, values: FloatArray) -> FloatArray:
+        return values[self._inverse]
+
+    def _sum(self, times: Sequence[FloatArray]) -> FloatArray:
+        total: FloatArray = np.zeros(len(self._first))
+        for seconds in times:
+            total = total + seconds
+        return self._spread(total)
+
+    def costs(self) -> BlockCosts:
+        """The table of this block."""
+        layer = self._block.role is BlockRole.LAYER
+        full = (self._rows.recompute == list(Recompute).index(Recompute.FULL)) & layer
+        selective = self._rows.recompute == list(Recompute).index(Recompute.SELECTIVE)
+        forward = self._sum([t.forward_s for t in self._times.values()])
+        core = self._sum(
+            [
+                self._times[op.name].forward_s
+                for op in self._block.ops
+                if op.kind is OpKind.ATTENTION
+            ]
+        )
+        tensor, context, expert = self._communication()
+        dense, experts = local_parameters(self._shapes)
+        kept, transient = self._memory()
+        return BlockCosts(
+            forward_compute_s=forward,
+            backward_compute_s=self._sum([t.backward_s for t in self._times.values()]),
+            recompute_s=np.where(full, forward, np.where(selective, core, 0.0)),
+            forward_tensor_s=tensor.forward_s,
+            backward_tensor_s=tensor.backward_s + np.where(full, tensor.forward_s, 0.0),
+            forward_context_s=context.forward_s,
+            backward_context_s=context.backward_s
+            + np.where(full | selective, context.forward_s, 0.0),
+            forward_expert_s=expert.forward_s,
+            backward_expert_s=expert.backward_s + np.where(full, expert.forward_s, 0.0),
+            activation_bytes=kept,
+            transient_bytes=transient,
+            dense_parameters=self._spread(dense),
+            expert_parameters=self._spread(experts),
+        )
+
+    def _communication(self) -> tuple[PassSeconds, PassSeconds, PassSeconds]:
+        rows = self._rows
+        placement = [rows.tensor_members, rows.context_members, rows.expert_members]
+        levels = [column for members in placement for column in members.T]
+        first, inverse = distinct([self._inverse, *levels])
+        model = CommunicationModel(
+            LocalShapes(
+                self._block, rows.configs.take(first), seq_length=self._workload.seq_length
+            ),
+            self._model.network,
+            self._workload,
+            self._model.coefficients,
+            tensor_members=rows.tensor_members[first],
+            context_members=rows.context_members[first],
+            expert_members=rows.expert_members[first],
+        )
+        compute_row = self._inverse[first]
+        attention = {
+            name: OpTime(
+                forward_s=times.forward_s[compute_row], backward_s=times.backward_s[compute_row]
+            )
+            for name, times in self._times.items()
+        }
+        passes = (model.tensor(), model.context(attention), model.expert())
+        tensor, context, expert = (
+            PassSeconds(forward_s=p.forward_s[inverse], backward_s=p.backward_s[inverse])
+            for p in passes
+        )
+        return tensor, context, expert
+
+    def _memory(self) -> tuple[FloatArray, FloatArray]:
+        modes = [block_memory(self._shapes, self._workload, mode) for mode in Recompute]
+        index = (self._rows.recompute, self._inverse)
+        kept = np.stack([mode.kept_bytes for mode in modes])[index]
+        transient = np.stack([mode.transient_bytes for mode in modes])[index]
+        return kept, transient
+
+
+def cost_table(
+    blocks: Sequence[Block], rows: Rows, *, workload: Workload, model: DeviceModel
+) -> tuple[BlockCosts, ...]:
+    """Costs of every block for every row, on one device type.
+
+    Args:
+        blocks: distinct blocks.
+        rows: R rows.
+        workload: sequence length, precision, attention kernel.
+        model: device, network and software stack.
+    """
+    return tuple(
+        BlockTable(block, rows, workload=workload, model=model).costs() for block in blocks
+    )

@@ -1,0 +1,38 @@
+"""Workloads, strategies, and the space of strategies."""
+
+from __future__ import annotations
+
+from meshwright.strategy.mesh import AXIS_ORDERS, MESH_AXES, Mesh, check_axis_order, mesh_of
+from meshwright.strategy.partition import balanced_chunks, stage_ranges, weighted_chunks
+from meshwright.strategy.stage import ContextAlgorithm, Offload, Recompute, RecomputeRun, Stage
+from meshwright.strategy.strategy import Schedule, Strategy
+from meshwright.strategy.workload import (
+    OPTIMIZERS,
+    PRECISIONS,
+    AttentionKernel,
+    PrecisionRecipe,
+    Workload,
+)
+
+__all__ = [
+    "AXIS_ORDERS",
+    "MESH_AXES",
+    "OPTIMIZERS",
+    "PRECISIONS",
+    "AttentionKernel",
+    "ContextAlgorithm",
+    "Mesh",
+    "Offload",
+    "PrecisionRecipe",
+    "Recompute",
+    "RecomputeRun",
+    "Schedule",
+    "Stage",
+    "Strategy",
+    "Workload",
+    "balanced_chunks",
+    "check_axis_order",
+    "mesh_of",
+    "stage_ranges",
+    "weighted_chunks",
+]
