@@ -35,6 +35,8 @@ class Block:
         inputs: activations that arrive from the block before.
         output: the activation handed to the next block.
         active_experts: experts that a token uses, for the count of active parameters.
+        auxiliary: trained beside the model proper and left out of the published count of its
+            parameters (the modules that predict further tokens).
     """
 
     name: str
@@ -45,6 +47,7 @@ class Block:
     inputs: tuple[str, ...]
     output: str
     active_experts: int = 0
+    auxiliary: bool = False
 
     def __post_init__(self) -> None:
         axes = {axis.name for axis in self.axes}

@@ -72,13 +72,21 @@ class ModelGraph:
         """Units that the pipeline may cut between."""
         return sum(run.count for run in self.runs if run.block.role is BlockRole.LAYER)
 
-    def parameter_count(self) -> int:
-        """All learned scalars, tied ones once."""
-        return sum(run.count * run.block.parameter_count() for run in self.runs)
+    def parameter_count(self, *, include_auxiliary: bool = False) -> int:
+        """All learned scalars, tied ones once; auxiliary blocks only when asked for."""
+        return sum(
+            run.count * run.block.parameter_count() for run in self._counted(include_auxiliary)
+        )
 
-    def active_parameter_count(self) -> int:
+    def active_parameter_count(self, *, include_auxiliary: bool = False) -> int:
         """Learned scalars that one token meets (equal to all of them without experts)."""
-        return sum(run.count * run.block.active_parameter_count() for run in self.runs)
+        return sum(
+            run.count * run.block.active_parameter_count()
+            for run in self._counted(include_auxiliary)
+        )
+
+    def _counted(self, include_auxiliary: bool) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if include_auxiliary or not run.block.auxiliary)
 
 
 def fold(blocks: Iterable[Block]) -> tuple[Run, ...]:

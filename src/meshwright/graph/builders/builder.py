@@ -215,7 +215,7 @@ class BlockBuilder:
             branch = self.dropout(f"{name}.dropout", branch)
         return self.elementwise(name, (x, branch))
 
-    def build(self, *, output: str, active_experts: int = 0) -> Block:
+    def build(self, *, output: str, active_experts: int = 0, auxiliary: bool = False) -> Block:
         """The finished block."""
         used = {dim for tensor in self._tensors.values() for dim in tensor.dims}
         used |= {axis for op in self._ops for axis in op.axes}
@@ -228,4 +228,5 @@ class BlockBuilder:
             inputs=tuple(self._inputs),
             output=output,
             active_experts=active_experts,
+            auxiliary=auxiliary,
         )
