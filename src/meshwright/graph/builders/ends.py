@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshwright.graph.axis import BATCH, SEQ, Split
+from meshwright.graph.axis import BATCH, SEQ, Axis, Split
 from meshwright.graph.block import Block, BlockRole
 from meshwright.graph.builders.builder import BlockBuilder
 from meshwright.graph.op import OpKind, Term
@@ -104,6 +104,8 @@ def head_block(
     norm_learned: bool = True,
     bias: bool = False,
     table_width: int | None = None,
+    dropout: bool = False,
+    seq: Axis | None = None,
 ) -> Block:
     """Final norm, logits and loss.
 
@@ -116,13 +118,17 @@ def head_block(
         norm_learned: the norm has a scale at all.
         bias: the logits have a learned bias.
         table_width: of the token table when a projection from ``hidden`` comes before it.
+        dropout: behind the norm.
+        seq: the sequence axis when it is not the workload's (the half that decodes).
     """
-    b = BlockBuilder("head", BlockRole.HEAD)
+    b = BlockBuilder("head", BlockRole.HEAD, seq=seq)
     vocab_axis = b.axis("vocab", vocab, Split.TENSOR)
     b.axis("hidden", hidden)
     x = b.input("x", (BATCH, SEQ, "hidden"))
     if norm:
         x = b.norm("final_norm", x, over="hidden", bias=norm_bias, learned=norm_learned)
+    if dropout:
+        x = b.dropout("final_dropout", x)
     width = "hidden"
     if table_width is not None and table_width != hidden:
         width = b.axis("table_width", table_width)

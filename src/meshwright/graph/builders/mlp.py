@@ -16,9 +16,13 @@ def mlp(
     width: int,
     gated: bool,
     bias: bool = False,
+    inner_dropout: bool = False,
     prefix: str = "",
 ) -> str:
-    """A dense feed-forward layer of ``width`` (two matrices, or three when gated)."""
+    """A dense feed-forward layer of ``width`` (two matrices, or three when gated).
+
+    ``inner_dropout`` drops the activation between them (T5).
+    """
     ffn = b.axis(f"{prefix}ffn", width, Split.TENSOR)
 
     def into(name: str, *, fused: bool = False) -> str:
@@ -32,6 +36,8 @@ def mlp(
     else:
         up = into("up")
         y = b.elementwise(f"{prefix}activation", (up,), saved=(up,), factor=8.0)
+    if inner_dropout:
+        y = b.dropout(f"{prefix}activation_dropout", y)
     return b.matmul(f"{prefix}down", y, contract=(ffn,), produce=("hidden",), bias=bias)
 
 
@@ -47,6 +53,8 @@ class MoeSpec:
         router_bias: a learned bias on the router's logits.
         shared_width: width of the always-on shared expert; 0 without one.
         shared_gate: the shared expert is scaled by a learned scalar gate.
+        latent: channels that the routed experts work on, behind a projection and before one
+            back (their biases are ``latent_bias``); ``None`` for the whole hidden state.
     """
 
     experts: int
@@ -57,6 +65,8 @@ class MoeSpec:
     router_bias: bool = False
     shared_width: int = 0
     shared_gate: bool = False
+    latent: int | None = None
+    latent_bias: bool = False
 
 
 def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
@@ -79,14 +89,20 @@ def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
         terms=(Term(factor=4.0, axes=b.dims(logits)),),
         saved=(logits, weights),
     )
-    routed = b.activation(f"{prefix}routed", (BATCH, seq, CHOICE, "hidden"))
-    b.op(f"{prefix}dispatch", OpKind.DISPATCH, (x,), (routed,))
+    inner, entering = "hidden", x
+    if spec.latent is not None:
+        inner = b.axis(f"{prefix}latent", spec.latent)
+        entering = b.matmul(
+            f"{prefix}into_latent", x, contract=("hidden",), produce=(inner,), bias=spec.latent_bias
+        )
+    routed = b.activation(f"{prefix}routed", (BATCH, seq, CHOICE, inner))
+    b.op(f"{prefix}dispatch", OpKind.DISPATCH, (entering,), (routed,))
 
     def into(name: str, *, fused: bool = False) -> str:
         return b.matmul(
             f"{prefix}{name}",
             routed,
-            contract=("hidden",),
+            contract=(inner,),
             produce=(width,),
             per=(expert,),
             bias=spec.expert_bias,
@@ -104,12 +120,12 @@ def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
         f"{prefix}expert_down",
         y,
         contract=(width,),
-        produce=("hidden",),
+        produce=(inner,),
         per=(expert,),
         bias=spec.expert_bias,
         kind=OpKind.GROUPED_MATMUL,
     )
-    combined = b.activation(f"{prefix}combined", (BATCH, seq, "hidden"))
+    combined = b.activation(f"{prefix}combined", (BATCH, seq, inner))
     b.op(
         f"{prefix}combine",
         OpKind.COMBINE,
@@ -118,6 +134,14 @@ def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
         terms=(Term(factor=2.0, axes=b.dims(y)),),
         saved=(y,),
     )
+    if spec.latent is not None:
+        combined = b.matmul(
+            f"{prefix}out_of_latent",
+            combined,
+            contract=(inner,),
+            produce=("hidden",),
+            bias=spec.latent_bias,
+        )
     if not spec.shared_width:
         return combined
     shared = mlp(b, x, width=spec.shared_width, gated=spec.gated, prefix=f"{prefix}shared_")

@@ -108,8 +108,15 @@ def attention_dropout(r: ConfigReader, default: float = 0.0) -> bool:
 
 def hidden_dropout(r: ConfigReader, default: float = 0.0) -> bool:
     """Whether training drops the output of the branches."""
-    names = ("resid_pdrop", "hidden_dropout", "hidden_dropout_prob", "resid_dropout")
-    names += ("residual_dropout", "dropout", "dropout_rate")
+    names = (
+        "resid_pdrop",
+        "hidden_dropout",
+        "hidden_dropout_prob",
+        "resid_dropout",
+        "residual_dropout",
+        "dropout",
+        "dropout_rate",
+    )
     return r.number(*names, default=default) > 0
 
 
