@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from meshwright.cluster.catalog import device_names, load_device
 from meshwright.cluster.cluster import Cluster
+from meshwright.cluster.describe import DeviceRow, LevelRow, device_rows, level_rows
 from meshwright.cluster.device import PRECISIONS, Device, GemmCurve
 from meshwright.cluster.group import DeviceGroup
+from meshwright.cluster.json_form import cluster_from_dict, cluster_to_dict
 from meshwright.cluster.level import Level
 from meshwright.cluster.load import load_cluster
 
@@ -14,9 +16,15 @@ __all__ = [
     "Cluster",
     "Device",
     "DeviceGroup",
+    "DeviceRow",
     "GemmCurve",
     "Level",
+    "LevelRow",
+    "cluster_from_dict",
+    "cluster_to_dict",
     "device_names",
+    "device_rows",
+    "level_rows",
     "load_cluster",
     "load_device",
 ]

@@ -34,6 +34,10 @@ class Cluster:
         doubled = [n for n, times in Counter(g.name for g in self.groups).items() if times > 1]
         if doubled:
             raise ClusterError(f"two groups are called {doubled[0]!r}", where=self.name)
+        names = Counter(device.name for device in self.devices)
+        alike = [name for name, times in names.items() if times > 1]
+        if alike:
+            raise ClusterError(f"two different devices are called {alike[0]!r}", where=self.name)
         if len(self.groups) > 1 and self.boundary is None:
             raise ClusterError("nothing joins the groups", where=f"{self.name}: boundary")
         if len(self.groups) == 1 and self.boundary is not None:

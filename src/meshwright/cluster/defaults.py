@@ -7,6 +7,8 @@ then a spine. The rate is that of the usual machine with that device.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from meshwright.cluster.device import Device
 from meshwright.cluster.group import DeviceGroup
 from meshwright.cluster.level import Level
@@ -47,14 +49,15 @@ def default_levels(device: Device, *, num_nodes: int, devices_per_node: int) -> 
     domains = -(-count // inner.size)
     if domains > 1:
         leaf_size = inner.size * min(domains, LEAF_DOMAINS)
-        levels.append(_network_level("leaf", device, size=leaf_size, extra_s=0.0))
+        levels.append(network_level("leaf", device, size=leaf_size, extra_s=0.0))
         if leaf_size < count:
             spine_size = leaf_size * -(-count // leaf_size)
-            levels.append(_network_level("spine", device, size=spine_size, extra_s=SPINE_EXTRA_S))
+            levels.append(network_level("spine", device, size=spine_size, extra_s=SPINE_EXTRA_S))
     return tuple(levels)
 
 
-def _network_level(name: str, device: Device, *, size: int, extra_s: float) -> Level:
+def network_level(name: str, device: Device, *, size: int, extra_s: float) -> Level:
+    """A tier of the usual scale-out network of a device."""
     return Level(
         name=name,
         size=size,
@@ -102,3 +105,18 @@ def network_assumption(group: DeviceGroup) -> str:
             f"rail-optimised and non-blocking ({' and '.join(level.name for level in outer)})"
         )
     return text + "."
+
+
+def boundary_assumptions(groups: tuple[DeviceGroup, ...]) -> tuple[str, ...]:
+    """The sentence on the default boundary, when there is one."""
+    boundary = default_boundary(groups)
+    return () if boundary is None else (f"Between the groups: {boundary.source.text}.",)
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Names in order; the second of equal ones gets ``-2``."""
+    total, seen, result = Counter(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        result.append(f"{name}-{seen[name]}" if total[name] > 1 else name)
+    return result

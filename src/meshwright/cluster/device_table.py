@@ -32,7 +32,7 @@ from typing import Any
 from meshwright.cluster.device import Device, GemmCurve
 from meshwright.cluster.table import Table, shown
 from meshwright.errors import ClusterError
-from meshwright.provenance import Provenance, Source
+from meshwright.provenance import Source
 from meshwright.units import GIB, GIGA, MICROSECOND, TERA
 
 _TEXTS = ("vendor", "family", "link", "link_domain_name")
@@ -142,12 +142,9 @@ def _sources(table: Table) -> dict[str, Source]:
     """``source`` entries by field name."""
     found: dict[str, Source] = {}
     for entry in table.tables("source") if "source" in table else []:
-        kind, text, keys = entry.text("kind"), entry.text("text"), entry.raw("for")
+        source = Source(kind=entry.provenance("kind"), text=entry.text("text"))
+        keys = entry.raw("for")
         entry.finish()
-        if kind not in list(Provenance):
-            raise ClusterError(
-                f"unknown kind {kind!r}", where=entry.at("kind"), allowed=", ".join(Provenance)
-            )
         if not isinstance(keys, list):
             raise ClusterError(
                 f"{shown(keys)} is no list", where=entry.at("for"), allowed="a list of keys"
@@ -159,7 +156,7 @@ def _sources(table: Table) -> dict[str, Source]:
                     where=entry.at("for"),
                     allowed=", ".join(_FIELD_OF_KEY),
                 )
-            found[_FIELD_OF_KEY[key]] = Source(kind=Provenance(kind), text=text)
+            found[_FIELD_OF_KEY[key]] = source
     return found
 
 

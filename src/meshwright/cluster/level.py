@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from meshwright.cluster.checks import require_count, require_factor, require_latency, require_rate
+from meshwright.cluster.device import most_efficiency
 from meshwright.provenance import Source
 
 
@@ -58,7 +59,8 @@ class Level:
         require_latency(self.ramp_s, where=f"{self.name}.ramp_s")
         for key in ("efficiency", "all_reduce_efficiency", "all_to_all_efficiency"):
             if getattr(self, key) is not None:
-                require_rate(getattr(self, key), where=f"{self.name}.{key}", most=1.0)
+                where, most = f"{self.name}.{key}", most_efficiency(key)
+                require_rate(getattr(self, key), where=where, most=most)
         require_factor(self.oversubscription, where=f"{self.name}.oversubscription")
         require_count(self.shared_by, where=f"{self.name}.shared_by")
 

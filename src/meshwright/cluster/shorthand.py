@@ -9,18 +9,26 @@ Grammar (case, spaces, ``-`` and ``_`` in type names do not matter; ``×`` is ``
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from meshwright.cluster.catalog import load_device
 from meshwright.cluster.checks import MAX_DEVICES
 from meshwright.cluster.cluster import Cluster
-from meshwright.cluster.defaults import default_boundary, default_levels, network_assumption
+from meshwright.cluster.defaults import (
+    boundary_assumptions,
+    default_boundary,
+    default_levels,
+    network_assumption,
+    unique_names,
+)
 from meshwright.cluster.device import Device
 from meshwright.cluster.group import DeviceGroup
 from meshwright.cluster.table import shown
 from meshwright.errors import ClusterError
 
-FORM = "NODESxDEVICESxTYPE or COUNTxTYPE, such as 4x8xH100 or 16x8xH100+16x8xAscend910B"
+FORM = (
+    "NODESxDEVICESxTYPE or COUNTxTYPE, such as 4x8xH100 or 16x8xH100+16x8xAscend910B; "
+    "or the path of a .toml file"
+)
 _MAX_LENGTH = 2000
 _PART = re.compile(r"(\d+)\s*[x×]\s*(?:(\d+)\s*[x×]\s*)?(\w[\w. -]*)", re.IGNORECASE | re.ASCII)
 
@@ -37,9 +45,9 @@ def parse_shorthand(text: str) -> Cluster:
             f"{len(text)} characters are no cluster shorthand", where="cluster", allowed=FORM
         )
     parsed = [_parse_part(part.strip(), text) for part in text.split("+")]
-    names = _unique_names([device.name for device, _, _ in parsed])
+    names = unique_names([device.name for device, _, _ in parsed])
     groups = tuple(
-        make_group(name, device, num_nodes=nodes, devices_per_node=per_node)
+        _make_group(name, device, num_nodes=nodes, devices_per_node=per_node)
         for name, (device, nodes, per_node) in zip(names, parsed, strict=True)
     )
     return Cluster(
@@ -51,7 +59,7 @@ def parse_shorthand(text: str) -> Cluster:
     )
 
 
-def make_group(name: str, device: Device, *, num_nodes: int, devices_per_node: int) -> DeviceGroup:
+def _make_group(name: str, device: Device, *, num_nodes: int, devices_per_node: int) -> DeviceGroup:
     """A group under the default levels."""
     return DeviceGroup(
         name=name,
@@ -60,12 +68,6 @@ def make_group(name: str, device: Device, *, num_nodes: int, devices_per_node: i
         num_nodes=num_nodes,
         levels=default_levels(device, num_nodes=num_nodes, devices_per_node=devices_per_node),
     )
-
-
-def boundary_assumptions(groups: tuple[DeviceGroup, ...]) -> tuple[str, ...]:
-    """The sentence on the default boundary, when there is one."""
-    boundary = default_boundary(groups)
-    return () if boundary is None else (f"Between the groups: {boundary.source.text}.",)
 
 
 def _parse_part(part: str, text: str) -> tuple[Device, int, int]:
@@ -127,12 +129,3 @@ def _too_many(number: int | str, text: str) -> ClusterError:
 
 def _where(text: str) -> str:
     return f"cluster {shown(text)}"
-
-
-def _unique_names(names: list[str]) -> list[str]:
-    """Names in order; the second of equal ones gets ``-2``."""
-    total, seen, result = Counter(names), Counter[str](), []
-    for name in names:
-        seen[name] += 1
-        result.append(f"{name}-{seen[name]}" if total[name] > 1 else name)
-    return result

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from meshwright.errors import ClusterError, nearest
+from meshwright.provenance import Provenance
 
 T = TypeVar("T")
 
@@ -40,7 +41,9 @@ class Table:
             ClusterError: there is no such key.
         """
         if key not in self:
-            raise ClusterError(f"{key!r} is missing", where=self.where, fix=f"add {key} = ...")
+            near = nearest(key, (k for k in self._content if k not in self._asked), count=1)
+            fix = f"is {near[0]!r} meant to be it?" if near else f"add {key} = ..."
+            raise ClusterError(f"{key!r} is missing", where=self.where, fix=fix)
         return self._content[key]
 
     def text(self, key: str) -> str:
@@ -73,6 +76,15 @@ class Table:
                 f"{shown(value)} cannot be used here", where=self.at(key), allowed=allowed
             )
         return number
+
+    def provenance(self, key: str) -> Provenance:
+        """A kind of source."""
+        kind = self.text(key)
+        if kind not in list(Provenance):
+            raise ClusterError(
+                f"unknown kind {shown(kind)}", where=self.at(key), allowed=", ".join(Provenance)
+            )
+        return Provenance(kind)
 
     def table(self, key: str) -> Table:
         """A table within this one."""
