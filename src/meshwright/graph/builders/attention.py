@@ -22,6 +22,7 @@ class AttentionSpec:
         qk_norm: ``"head"`` (one scale of ``head_dim`` shared by all heads), ``"layer"``
             (one scale over all heads' width), or ``None``.
         qk_norm_bias: these norms have a shift too.
+        qk_norm_learned: these norms have a scale at all.
         rotary: queries and keys are rotated by position.
         dropout: on the attention probabilities.
         output_gate: queries are projected twice; the second half gates the output.
@@ -38,6 +39,7 @@ class AttentionSpec:
     out_bias: bool = False
     qk_norm: str | None = None
     qk_norm_bias: bool = False
+    qk_norm_learned: bool = True
     rotary: bool = True
     dropout: bool = False
     output_gate: bool = False
@@ -151,9 +153,10 @@ def _attention(b: BlockBuilder, x: str, source: str, spec: AttentionSpec, prefix
     v = k if spec.shared_key_value else project("value", source, (kv_head, value_dim))
     if spec.qk_norm is not None:
         whole = spec.qk_norm == "layer"
-        bias = spec.qk_norm_bias
-        q = b.norm(f"{prefix}query_norm", q, over=(head, dim) if whole else (dim,), bias=bias)
-        k = b.norm(f"{prefix}key_norm", k, over=(kv_head, dim) if whole else (dim,), bias=bias)
+        bias, learned = spec.qk_norm_bias, spec.qk_norm_learned
+        over_q, over_k = ((head, dim), (kv_head, dim)) if whole else ((dim,), (dim,))
+        q = b.norm(f"{prefix}query_norm", q, over=over_q, bias=bias, learned=learned)
+        k = b.norm(f"{prefix}key_norm", k, over=over_k, bias=bias, learned=learned)
     if spec.rotary:
         q = b.elementwise(f"{prefix}query_rotary", (q,), factor=3.0)
         k = b.elementwise(f"{prefix}key_rotary", (k,), factor=3.0, fused=True)

@@ -81,7 +81,7 @@ def embedding_block(
 
 def loss(b: BlockBuilder, logits: str) -> str:
     """Softmax cross-entropy over the last dimension of ``logits``, computed in fp32."""
-    probabilities = b.activation("probabilities", b.dims(logits), Dtype.FP32)
+    probabilities = b.activation("loss_probabilities", b.dims(logits), Dtype.FP32)
     out = b.activation("loss", b.dims(logits)[:-1], Dtype.FP32)
     b.op(
         "loss",

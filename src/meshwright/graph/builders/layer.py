@@ -57,7 +57,5 @@ def residual_layer(
     x = b.input("x", (BATCH, SEQ, "hidden"))
     for label, branch in (("attention", mixer), ("mlp", feed_forward)):
         if branch is not None:
-            x = residual_branch(
-                b, x, branch, label=label, norm_bias=norm_bias, post_norm=post_norm
-            )
+            x = residual_branch(b, x, branch, label=label, norm_bias=norm_bias, post_norm=post_norm)
     return b.build(output=x, active_experts=active_experts)

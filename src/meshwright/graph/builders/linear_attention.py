@@ -69,9 +69,7 @@ def gated_delta_net(b: BlockBuilder, x: str, spec: DeltaNetSpec) -> str:
     write = project("delta_write", (head,))
     decay = project("delta_decay", (head,))
     q, k, v = (
-        causal_conv(
-            b, part, kernel=spec.kernel, bias=False, name=f"{part}_conv", fused=i > 0
-        )
+        causal_conv(b, part, kernel=spec.kernel, bias=False, name=f"{part}_conv", fused=i > 0)
         for i, part in enumerate(parts)
     )
     y = _delta_scan(b, (q, k, v, write, decay), chunk=spec.chunk)

@@ -99,9 +99,7 @@ def mamba2(b: BlockBuilder, x: str, spec: Mamba2Spec) -> str:
     y = b.elementwise("ssm_gated", (y, gate), saved=(y, gate), factor=5.0)
     if spec.norm:
         y = b.norm("ssm_norm", y, over=(head, dim))
-    return b.matmul(
-        "ssm_out", y, contract=(head, dim), produce=("hidden",), bias=spec.proj_bias
-    )
+    return b.matmul("ssm_out", y, contract=(head, dim), produce=("hidden",), bias=spec.proj_bias)
 
 
 def _scan(b: BlockBuilder, x: str, enter: str, leave: str, step: str, *, chunk: int) -> str:

@@ -71,9 +71,7 @@ def _query(b: BlockBuilder, x: str, spec: MlaSpec) -> tuple[str | None, str]:
         q = b.matmul("query", x, contract=("hidden",), produce=("head", dim))
     else:
         rank = b.axis("query_rank", spec.query_rank)
-        down = b.matmul(
-            "query_down", x, contract=("hidden",), produce=(rank,), bias=spec.bias
-        )
+        down = b.matmul("query_down", x, contract=("hidden",), produce=(rank,), bias=spec.bias)
         latent = b.norm("query_latent_norm", down, over=rank)
         q = b.matmul("query_up", latent, contract=(rank,), produce=("head", dim))
     return latent, b.elementwise("query_rotary", (q,), factor=3.0)
@@ -89,9 +87,7 @@ def _key_value(b: BlockBuilder, x: str, spec: MlaSpec) -> tuple[str, str]:
     )
     latent = b.norm("kv_latent_norm", down, over=rank)
     k = b.matmul("key_up", latent, contract=(rank,), produce=("head", nope))
-    v = b.matmul(
-        "value_up", latent, contract=(rank,), produce=("head", "value_dim"), fused=True
-    )
+    v = b.matmul("value_up", latent, contract=(rank,), produce=("head", "value_dim"), fused=True)
     # Rotates the shared part and writes it behind the own part of every head.
     k = b.elementwise("key", (k, shared), dims=(*b.dims(k)[:-1], "qk_dim"), factor=3.0)
     return k, v

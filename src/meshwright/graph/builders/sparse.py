@@ -28,9 +28,7 @@ class IndexerSpec:
     top_k: int
 
 
-def token_indexer(
-    b: BlockBuilder, x: str, latent: str, spec: IndexerSpec, *, keys: Axis
-) -> str:
+def token_indexer(b: BlockBuilder, x: str, latent: str, spec: IndexerSpec, *, keys: Axis) -> str:
     """Choose the keys of every query among all tokens; returns their positions.
 
     Args:
@@ -87,9 +85,7 @@ def index_scores(
     return out
 
 
-def pooled(
-    b: BlockBuilder, x: str, *, name: str, dim: str, width: str, ratio: int
-) -> str:
+def pooled(b: BlockBuilder, x: str, *, name: str, dim: str, width: str, ratio: int) -> str:
     """Keys of ``ratio`` tokens pooled to one by a learned softmax over their gates.
 
     Args:

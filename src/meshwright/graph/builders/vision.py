@@ -129,6 +129,7 @@ class MergerSpec:
     Attributes:
         patches, hidden: of the tower.
         merge: patches that become one token.
+        average: by their mean (the width stays), not joined.
         widths: of the projections' outputs, in order; the last is the language model's.
         norm: ``"patch"`` before the merge, ``"merged"`` after it, or ``None``.
         norm_bias: the norm has a shift.
@@ -136,18 +137,21 @@ class MergerSpec:
         bias: of the projections.
         drop_first: the class token is dropped before the merge.
         final_norm: a norm of every patch that ends the tower itself.
+        side: its tokens leave for the language model, and the patches go on through the tower.
     """
 
     patches: int
     hidden: int
     merge: int
     widths: tuple[int, ...]
+    average: bool = False
     norm: str | None = None
     norm_bias: bool = True
     norm_learned: bool = True
     bias: bool = True
     drop_first: bool = False
     final_norm: bool = False
+    side: bool = False
 
 
 def merger_block(spec: MergerSpec, *, name: str = "vision_merger") -> Block:
@@ -161,12 +165,10 @@ def merger_block(spec: MergerSpec, *, name: str = "vision_merger") -> Block:
     token = b.add_axis(
         Axis(name="visual_token", size=max(1, kept // spec.merge), split=Split.CONTEXT)
     )
-    merged = b.axis("merged", spec.hidden * spec.merge)
+    merged = b.axis("merged", spec.hidden * (1 if spec.average else spec.merge))
 
     def norm(y: str, over: str) -> str:
-        return b.norm(
-            "merge_norm", y, over=over, bias=spec.norm_bias, learned=spec.norm_learned
-        )
+        return b.norm("merge_norm", y, over=over, bias=spec.norm_bias, learned=spec.norm_learned)
 
     if spec.norm == "patch":
         x = norm(x, "hidden")
@@ -185,4 +187,4 @@ def merger_block(spec: MergerSpec, *, name: str = "vision_merger") -> Block:
             produce=(produce,),
             bias=spec.bias,
         )
-    return b.build(output=out)
+    return b.build(output="x" if spec.side else out)
