@@ -13,7 +13,7 @@ MAX_DEVICES = 10_000_000
 
 def require_rate(value: object, *, where: str, least: float = 0.0, most: float = math.inf) -> None:
     """A finite number in ``(least, most]``; raises ``ClusterError`` otherwise."""
-    if not _is_number(value) or not math.isfinite(value) or not least < value <= most:
+    if not _is_finite(value) or not least < value <= most:
         upper = f" and at most {most:g}" if math.isfinite(most) else ""
         raise ClusterError(
             f"{shown(value)} cannot be used here",
@@ -24,7 +24,7 @@ def require_rate(value: object, *, where: str, least: float = 0.0, most: float =
 
 def require_factor(value: object, *, where: str) -> None:
     """A finite number of at least 1; raises ``ClusterError`` otherwise."""
-    if not _is_number(value) or not math.isfinite(value) or value < 1.0:
+    if not _is_finite(value) or value < 1.0:
         raise ClusterError(
             f"{shown(value)} cannot be used here", where=where, allowed="a finite number from 1 up"
         )
@@ -32,7 +32,7 @@ def require_factor(value: object, *, where: str) -> None:
 
 def require_latency(value: object, *, where: str) -> None:
     """A finite number of seconds from 0 to 1; raises ``ClusterError`` otherwise."""
-    if not _is_number(value) or not 0.0 <= value <= 1.0:
+    if not _is_finite(value) or not 0.0 <= value <= 1.0:
         raise ClusterError(
             f"{shown(value)} is no latency", where=where, allowed="0 to 1 seconds, finite"
         )
@@ -48,5 +48,11 @@ def require_count(value: object, *, where: str, most: int = MAX_DEVICES) -> None
         )
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _is_finite(value: object) -> TypeGuard[int | float]:
+    """A number that a float can hold; ``True`` is none."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the floats
+        return False

@@ -30,7 +30,10 @@ FORM = (
     "or the path of a .toml file"
 )
 _MAX_LENGTH = 2000
-_PART = re.compile(r"(\d+)\s*[x×]\s*(?:(\d+)\s*[x×]\s*)?(\w[\w. -]*)", re.IGNORECASE | re.ASCII)
+_PART = re.compile(
+    r"(\d+)\s*[x×]\s*(?:(\d+)\s*[x×]\s*)?((?!\d+\s*[x×])\w[\w. -]*)",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def parse_shorthand(text: str) -> Cluster:
