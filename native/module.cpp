@@ -175,7 +175,12 @@ nb::tuple search(nb::handle source, std::size_t top_k, std::size_t threads,
     const Poll poll = [&on_progress](double done) {
         const nb::gil_scoped_acquire gil;
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
-        return on_progress.is_none() || nb::cast<bool>(on_progress(done));
+        if (on_progress.is_none()) return true;
+        bool go_on = false;
+        if (!nb::try_cast(on_progress(done), go_on)) {
+            throw nb::type_error("on_progress must return a bool: whether to go on");
+        }
+        return go_on;
     };
     SearchResult found;
     {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from meshwright.cost.step import OverlapFactors, StateMode
 from meshwright.search import UniformTables
+from meshwright.search._layout import LAYOUT
 
 
 def random_mode(rng):
@@ -105,6 +106,17 @@ def make_tables():
         return UniformTables(**{**drawn, **replaced})
 
     return make
+
+
+@pytest.fixture(scope="session")
+def repeat_shapes():
+    """A function from a space to the same with its shapes repeated."""
+
+    def repeat(tables, times):
+        names = [name for name, array in LAYOUT.items() if array.dimensions == "S"]
+        return replace(tables, **{n: np.tile(getattr(tables, n), times) for n in names})
+
+    return repeat
 
 
 @pytest.fixture(scope="session")

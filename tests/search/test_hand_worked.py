@@ -142,3 +142,26 @@ def test_ties_fall_to_the_enumeration(search, one_candidate, plain_mode):
     result = search(UniformTables(**fields), top_k=2)
     assert [c.mode for c in result.best] == [0, 1]
     assert [c.mode for c in result.pareto] == [0]
+
+
+def test_of_equal_times_the_smaller_peak_is_better(search, one_candidate, plain_mode):
+    modes = tuple(replace(plain_mode, optimizer_bytes=size) for size in (12.0, 8.0, 10.0))
+    fields = one_candidate | {
+        "modes": modes,
+        "mode_needs_shards": [0] * 3,
+        "optimizer_s_per_parameter": [[0.0] * 3],
+    }
+    result = search(UniformTables(**fields), top_k=1)
+    assert [c.mode for c in result.best] == [1]
+    assert [c.mode for c in result.pareto] == [1]
+
+
+def test_of_equal_peaks_only_the_fastest_is_in_the_front(search, one_candidate, plain_mode):
+    fields = one_candidate | {
+        "modes": (plain_mode,) * 3,
+        "mode_needs_shards": [0] * 3,
+        "optimizer_s_per_parameter": [[0.03, 0.01, 0.02]],
+    }
+    result = search(UniformTables(**fields), top_k=3)
+    assert [c.mode for c in result.best] == [1, 2, 0]
+    assert [c.mode for c in result.pareto] == [1]

@@ -75,6 +75,18 @@ def test_threads_change_nothing(make_tables, threads, seed, device_types, blocks
     assert native.search_uniform(tables, top_k=5, threads=threads) == one
 
 
+@pytest.mark.parametrize("seed", [10, 14, 15])
+def test_threads_change_nothing_among_ties(make_tables, repeat_shapes, seed):
+    """Every candidate a thousand times: whichever thread is first, the first enumerated wins."""
+    tables = repeat_shapes(make_tables(seed, device_types=2, tight=True), 1_000)
+    one = native.search_uniform(tables, top_k=50)
+    assert len(one.pareto) > 1
+    assert one.nearest_misfit is not None
+    assert one.best[0].step_s == one.best[49].step_s
+    for threads in (2, 4, 8):
+        assert native.search_uniform(tables, top_k=50, threads=threads) == one
+
+
 @settings(max_examples=30, deadline=None)
 @given(**SPACES)
 def test_lists_are_what_they_say(make_tables, seed, device_types, blocks, tight):

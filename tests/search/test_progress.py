@@ -5,19 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 
-import numpy as np
 import pytest
 
 from meshwright.search import native
 
 
 @pytest.fixture(scope="module")
-def endless(make_tables):
-    """A space that takes hours: the small one, its shapes repeated a million times."""
-    small = make_tables(5)
-    names = ("base", "pipeline", "data", "dense_link", "expert_link", "hop_link")
-    names += ("dense_shards", "expert_shards")
-    return make_tables(5, **{name: np.tile(getattr(small, name), 1_000_000) for name in names})
+def endless(make_tables, repeat_shapes):
+    """A space that takes minutes."""
+    return repeat_shapes(make_tables(5), 1_000_000)
 
 
 def test_progress_starts_at_zero_and_rises(endless):
@@ -55,6 +51,11 @@ def test_an_error_in_the_hook_reaches_the_caller(endless):
 
     with pytest.raises(RuntimeError, match="from the hook"):
         native.search_uniform(endless, top_k=1, on_progress=on_progress)
+
+
+def test_the_hook_must_answer(make_tables):
+    with pytest.raises(TypeError, match="must return a bool"):
+        native.search_uniform(make_tables(5), top_k=1, on_progress=lambda _done: None)
 
 
 def test_a_signal_interrupts_without_a_hook(endless):

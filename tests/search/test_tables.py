@@ -61,6 +61,7 @@ def test_transposed_input_is_made_contiguous(make_tables):
         ("fixed_s", -1.0),
         ("fixed_s", float("nan")),
         ("global_batch", 0),
+        ("global_batch", 2**31),
         ("rule_memory", 4),
         ("rule_batch", -1),
     ],

@@ -186,7 +186,11 @@ class UniformTables:
         )
 
     def _check_scalars(self) -> None:
-        require("global_batch", self.global_batch >= 1, f"must be positive: {self.global_batch}")
+        require(
+            "global_batch",
+            1 <= self.global_batch < 2**31,
+            f"must be 1 to 2**31 - 1, is {self.global_batch}",
+        )
         require("fixed_s", 0.0 <= self.fixed_s < np.inf, f"must be finite, >= 0: {self.fixed_s}")
         for field in fields(self.overlap):
             value = getattr(self.overlap, field.name)
