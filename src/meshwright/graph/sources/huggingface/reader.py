@@ -42,7 +42,7 @@ class ConfigReader:
     @property
     def names(self) -> tuple[str, ...]:
         """Fields that are present and not null."""
-        return tuple(name for name, value in self._values.items() if value is not None)
+        return tuple(str(name) for name, value in self._values.items() if value is not None)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
