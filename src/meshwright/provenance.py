@@ -41,3 +41,19 @@ class Figure:
 
     value: float
     source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A predicted number with the interval that it is trusted to.
+
+    Attributes:
+        value: the prediction.
+        low, high: bounds of the interval.
+        source: how good the ground under it is.
+    """
+
+    value: float
+    low: float
+    high: float
+    source: Source

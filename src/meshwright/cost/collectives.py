@@ -1,7 +1,8 @@
 """Collectives by α–β per level, with the algorithm that is fastest for the size.
 
 Legend: V bytes of the whole buffer; n ranks; g_l ranks inside one domain of level l
-(g_{-1} = 1, last g = n); r_l = g_l / g_{l-1}; a_l, B_l latency and per-device bandwidth.
+(g_{-1} = 1, last g = n); r_l = g_l / g_{l-1}; a_l, B_l latency and per-device bandwidth. A
+transfer of x seconds at full rate takes ``x + 2 sqrt(ramp x)`` (see ``cluster.level``).
 
 A rank has B_0 inside its node, and through level l the g_{l-1} ranks below share one domain's
 ports, so a ring that enters and leaves a domain once gets g_{l-1} B_l (Thakur et al. 2005;
@@ -29,6 +30,15 @@ class Collective(StrEnum):
     ALL_TO_ALL = "all_to_all"
 
 
+def _rate(level: Level, kind: Collective) -> float:
+    """Bytes/s of one device through a level at full load."""
+    if kind is Collective.ALL_REDUCE:
+        return level.all_reduce_bandwidth_bytes_per_s
+    if kind is Collective.ALL_TO_ALL:
+        return level.all_to_all_bandwidth_bytes_per_s
+    return level.effective_bandwidth_bytes_per_s
+
+
 class Network:
     """The levels under one device group, as arrays.
 
@@ -41,15 +51,16 @@ class Network:
         self.levels = levels
         self.launch_s = launch_s
         self.latency_s = np.array([level.latency_s for level in levels])
+        self._ramp_s = np.array([level.ramp_s for level in levels])
+        # Every device under a level sends at the same time as its peers in other groups, so
+        # each gets its fair share: the effective rate.
+        self._rates = {
+            kind: np.array([_rate(level, kind) for level in levels]) for kind in Collective
+        }
 
-    def bandwidth(self, group_members: IntArray) -> FloatArray:
-        """Bytes/s of one rank through each level: shape (R, L).
-
-        Ranks of other groups that run the same collective at the same time are accounted for:
-        every device under the level sends, so each gets its fair share.
-        """
-        rates = np.array([level.effective_bandwidth_bytes_per_s for level in self.levels])
-        return np.broadcast_to(rates, group_members.shape)
+    def _transfer(self, seconds: FloatArray) -> FloatArray:
+        """Time of transfers that take ``seconds`` at full rate: shapes (R, L)."""
+        return seconds + 2.0 * np.sqrt(self._ramp_s * seconds)
 
     def time(
         self, kind: Collective, volume_bytes: FloatArray, group_members: IntArray
@@ -78,21 +89,19 @@ class Network:
         below = np.concatenate([np.ones((len(g), 1)), g[:, :-1]], axis=1)
         ratio = g / below
         n = g[:, -1:]
-        bandwidth = self.bandwidth(group_members)
+        bandwidth = self._rates[kind]
         crossed = ratio > 1.0
         volume = volume_bytes[:, None]
 
         hops = np.where(crossed, n / below - n / g, 0.0)
-        ring = passes * (
-            np.max(np.where(crossed, volume * (n - 1) / n / (below * bandwidth), 0.0), axis=1)
-            + hops @ self.latency_s
-        )
-        shares = volume * (ratio - 1) / ratio / (below * bandwidth)
-        stepped = passes * (shares.sum(axis=1) + (ratio - 1) @ self.latency_s)
-        options = [ring, stepped]
+        full = np.where(crossed, passes * volume / (below * bandwidth), 0.0)
+        ring = np.max(self._transfer(full * (n - 1) / n), axis=1) + passes * hops @ self.latency_s
+        steps = self._transfer(full * (ratio - 1) / ratio).sum(axis=1)
+        options = [ring, steps + passes * (ratio - 1) @ self.latency_s]
         if kind is Collective.ALL_REDUCE:
-            slowest = np.max(np.where(crossed, volume / (below * bandwidth), 0.0), axis=1)
-            options.append(2.0 * (slowest + np.ceil(np.log2(ratio)) @ self.latency_s))
+            doublings = np.ceil(np.log2(ratio))
+            tree = np.max(self._transfer(full), axis=1) + passes * doublings @ self.latency_s
+            options.append(tree)
         return np.stack(options)
 
     def _all_to_all(self, volume_bytes: FloatArray, group_members: IntArray) -> FloatArray:
@@ -106,9 +115,8 @@ class Network:
         n = g[:, -1:]
         leaving = volume_bytes[:, None] * (n - below) / n
         crossed = g > below
-        slowest = np.max(
-            np.where(crossed, leaving / self.bandwidth(group_members), 0.0), axis=1
-        )
+        rate = self._rates[Collective.ALL_TO_ALL]
+        slowest = np.max(self._transfer(np.where(crossed, leaving / rate, 0.0)), axis=1)
         return slowest + np.where(crossed, np.log2(np.maximum(g / below, 1.0)), 0) @ self.latency_s
 
     def linear(
@@ -116,8 +124,8 @@ class Network:
     ) -> tuple[FloatArray, FloatArray]:
         """Latency and seconds per byte around ``reference_bytes``: shapes (R,), (R,).
 
-        The algorithm is that of the reference size; a chord between it and twice its size is
-        exact where the algorithm does not change.
+        The chord between the reference size and twice that: the rate of large buffers, with
+        what is left at the reference as latency.
         """
         ones = np.ones(len(group_members))
         near = self.time(kind, reference_bytes * ones, group_members)

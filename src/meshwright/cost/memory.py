@@ -81,19 +81,30 @@ def block_memory(
     return BlockMemory(kept_bytes=kept, transient_bytes=working + everything - kept)
 
 
-def local_parameters(shapes: LocalShapes) -> tuple[FloatArray, FloatArray]:
-    """Learned scalars of one block on one rank, (dense, expert): shapes (R,), (R,).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalParameters:
+    """Learned scalars of one block on one rank: shapes (R,).
 
-    A tied parameter counts here: the stage that uses it needs a copy unless it also holds the
-    original, which the caller knows.
+    ``tied`` are those whose storage another block owns: a stage that does not hold that block
+    needs a copy of them.
     """
+
+    dense: FloatArray
+    expert: FloatArray
+    tied: FloatArray
+
+
+def local_parameters(shapes: LocalShapes) -> LocalParameters:
+    """Count the learned scalars of one block on one rank."""
     block = shapes.block
-    dense: FloatArray = np.zeros(len(shapes.configs))
-    expert: FloatArray = np.zeros(len(shapes.configs))
+    totals: dict[str, FloatArray] = {
+        name: np.zeros(len(shapes.configs)) for name in ("dense", "expert", "tied")
+    }
     for tensor in block.parameters:
-        elements = shapes.elements(tensor.name)
-        if any(block.axis(d).split in (Split.EXPERT, Split.EXPERT_TENSOR) for d in tensor.dims):
-            expert = expert + elements
+        splits = {block.axis(dim).split for dim in tensor.dims}
+        if tensor.tied_to is not None:
+            kind = "tied"
         else:
-            dense = dense + elements
-    return dense, expert
+            kind = "expert" if splits & {Split.EXPERT, Split.EXPERT_TENSOR} else "dense"
+        totals[kind] = totals[kind] + shapes.elements(tensor.name)
+    return LocalParameters(**totals)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from meshwright.cluster import DeviceGroup
+from meshwright.cluster import Level
 from meshwright.cost.local import IntArray
 
 
-def members(size: IntArray, stride: IntArray, group: DeviceGroup) -> IntArray:
+def members(size: IntArray, stride: IntArray, levels: Sequence[Level]) -> IntArray:
     """Members of a strided rank group inside one domain of each level.
 
     Args:
         size: shape (R,); ranks of the group.
         stride: shape (R,); distance between neighbours, in ranks.
-        group: whose levels.
+        levels: of the network, innermost first.
 
     Returns:
         Shape (R, L), non-decreasing along levels; the last column is ``size``.
     """
     columns = [
-        np.clip(level.size // np.maximum(stride, 1), 1, size) for level in group.levels[:-1]
+        np.clip(level.size // np.maximum(stride, 1), 1, size) for level in levels[:-1]
     ]
     return np.stack([*columns, size], axis=1)
 
@@ -31,7 +33,7 @@ def expert_members(
     *,
     inner: IntArray,
     pipeline: IntArray,
-    group: DeviceGroup,
+    levels: Sequence[Level],
 ) -> IntArray:
     """As ``members``, for groups laid over the ranks of one stage only.
 
@@ -44,10 +46,10 @@ def expert_members(
         stride: shape (R,); distance between neighbours, counted in ranks of the stage.
         inner: shape (R,); ranks of the stage that are neighbours.
         pipeline: shape (R,); stages.
-        group: whose levels.
+        levels: of the network, innermost first.
     """
     columns = []
-    for level in group.levels[:-1]:
+    for level in levels[:-1]:
         pieces = level.size // (inner * pipeline)
         rest = np.minimum(level.size % (inner * pipeline), inner)
         in_domain = pieces * inner + rest

@@ -203,6 +203,12 @@ def _micro_batch_data_s(
     return gather_s + backward_s, exposed_s
 
 
+def stage_time(stage: StageTerms, mode: StateMode, overlap: OverlapFactors) -> float:
+    """Forward and backward of one micro-batch with exposed data-parallel communication."""
+    _, exposed_s = _micro_batch_data_s(stage, mode, overlap)
+    return stage.forward.total_s + stage.backward.total_s + exposed_s
+
+
 def _step_data_s(
     stage: StageTerms, mode: StateMode, overlap: OverlapFactors
 ) -> tuple[float, float]:
@@ -296,8 +302,8 @@ def step_cost(
 
     data = [_micro_batch_data_s(s, z, overlap) for s, z in zip(stages, modes, strict=True)]
     times = [
-        stage.forward.total_s + stage.backward.total_s + exposed_s + steady_hop_s
-        for stage, (_, exposed_s) in zip(stages, data, strict=True)
+        stage_time(stage, z, overlap) + steady_hop_s
+        for stage, z in zip(stages, modes, strict=True)
     ]
     slowest = max(range(len(stages)), key=times.__getitem__)
     path_s = sum(t * stage.multiplicity for t, stage in zip(times, stages, strict=True))

@@ -11,7 +11,7 @@ from meshwright.cluster import Device
 from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.collectives import Network
 from meshwright.cost.communication import CommunicationModel, PassSeconds
-from meshwright.cost.compute import ComputeModel, OpTime
+from meshwright.cost.compute import ComputeModel, OpTime, tensor_bytes
 from meshwright.cost.local import FloatArray, IntArray, LocalConfigs, LocalShapes, distinct
 from meshwright.cost.memory import block_memory, local_parameters
 from meshwright.graph import Block, BlockRole, OpKind
@@ -56,6 +56,8 @@ class BlockCosts:
     transient_bytes: FloatArray
     dense_parameters: FloatArray
     expert_parameters: FloatArray
+    tied_parameters: FloatArray
+    output_bytes: FloatArray
 
     @property
     def forward_s(self) -> FloatArray:
@@ -131,7 +133,7 @@ class BlockTable:
             ]
         )
         tensor, context, expert = self._communication()
-        dense, experts = local_parameters(self._shapes)
+        parameters = local_parameters(self._shapes)
         kept, transient = self._memory()
         return BlockCosts(
             forward_compute_s=forward,
@@ -146,8 +148,12 @@ class BlockTable:
             backward_expert_s=expert.backward_s + np.where(full, expert.forward_s, 0.0),
             activation_bytes=kept,
             transient_bytes=transient,
-            dense_parameters=self._spread(dense),
-            expert_parameters=self._spread(experts),
+            dense_parameters=self._spread(parameters.dense),
+            expert_parameters=self._spread(parameters.expert),
+            tied_parameters=self._spread(parameters.tied),
+            output_bytes=self._spread(
+                tensor_bytes(self._shapes, self._block.output, self._workload)
+            ),
         )
 
     def _communication(self) -> tuple[PassSeconds, PassSeconds, PassSeconds]:

@@ -146,9 +146,14 @@ class Op:
 
     @property
     def reductions(self) -> frozenset[str]:
-        """Axes that inputs have and no output has: summed over."""
+        """Axes summed over: inputs have them, no output does.
+
+        Of an op with contractions only axes of a contraction count: the heads of grouped keys
+        run beside those of the queries, nothing is summed along them.
+        """
         output_axes = {axis for operand in self.outputs for axis in operand.axes}
-        return self.axes - output_axes
+        summed = {axis for term in self.terms for axis in term.axes} or self.axes
+        return frozenset(summed) - output_axes
 
     def flops(self, sizes: Mapping[str, float], *, length: int) -> float:
         """Forward floating-point operations (one multiply-add is two).

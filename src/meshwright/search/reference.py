@@ -8,9 +8,12 @@ from itertools import product
 
 from meshwright.cost.step import (
     GroupCost,
+    OverlapFactors,
     PassTime,
     StageTerms,
+    StateMode,
     stage_memory,
+    stage_time,
     step_cost,
 )
 from meshwright.search.result import UniformCandidate, UniformResult
@@ -97,41 +100,39 @@ def evaluate(
         for types in per_class
         for terms in types
     ]
-    step_s = max(
-        step_cost(
-            stages,
-            state_mode,
-            tables.overlap,
-            virtual_stages=virtual_stages,
-            micro_batches=micro_batches,
-            fixed_s=tables.fixed_s,
-        ).step_s
-        for stages in _by_slowest_type(per_class)
+    stages = [
+        terms
+        for types in per_class
+        for terms in _counting_slowest(types, state_mode, tables.overlap)
+    ]
+    cost = step_cost(
+        stages,
+        state_mode,
+        tables.overlap,
+        virtual_stages=virtual_stages,
+        micro_batches=micro_batches,
+        fixed_s=tables.fixed_s,
     )
     return UniformCandidate(
         shape=shape,
         row=row,
         partition=partition,
         mode=mode,
-        step_s=step_s,
+        step_s=cost.step_s,
         peak_bytes=max(memory.total_bytes for memory in memories),
         headroom_bytes=min(memory.headroom_bytes for memory in memories),
     )
 
 
-def _by_slowest_type(per_class: list[list[StageTerms]]) -> Iterator[list[StageTerms]]:
-    """Every choice of the device type that counts in each class.
+def _counting_slowest(
+    types: list[StageTerms], mode: StateMode, overlap: OverlapFactors
+) -> list[StageTerms]:
+    """One class on each of its device types; only the slowest lengthens the path.
 
-    The others stay with multiplicity 0: they can still be the slowest of all, or end last,
-    but do not lengthen the path. The choice that takes longest is the one where each class
-    counts its slowest type.
+    The others keep multiplicity 0, for one of them may still end the step last.
     """
-    for choice in product(*(range(len(types)) for types in per_class)):
-        yield [
-            terms if i == chosen else replace(terms, multiplicity=0)
-            for types, chosen in zip(per_class, choice, strict=True)
-            for i, terms in enumerate(types)
-        ]
+    slowest = max(types, key=lambda terms: stage_time(terms, mode, overlap))
+    return [terms if terms is slowest else replace(terms, multiplicity=0) for terms in types]
 
 
 def _excluding_rule(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from meshwright.strategy.mesh import AXIS_ORDERS, MESH_AXES, Mesh, check_axis_order, mesh_of
 from meshwright.strategy.partition import balanced_chunks, stage_ranges, weighted_chunks
+from meshwright.strategy.space import MICRO_BATCH_SIZES, VIRTUAL_STAGES, Space
 from meshwright.strategy.stage import ContextAlgorithm, Offload, Recompute, RecomputeRun, Stage
 from meshwright.strategy.strategy import Schedule, Strategy
+from meshwright.strategy.target import Target, find_target, target_names
 from meshwright.strategy.workload import (
     OPTIMIZERS,
     PRECISIONS,
@@ -17,8 +19,10 @@ from meshwright.strategy.workload import (
 __all__ = [
     "AXIS_ORDERS",
     "MESH_AXES",
+    "MICRO_BATCH_SIZES",
     "OPTIMIZERS",
     "PRECISIONS",
+    "VIRTUAL_STAGES",
     "AttentionKernel",
     "ContextAlgorithm",
     "Mesh",
@@ -27,12 +31,16 @@ __all__ = [
     "Recompute",
     "RecomputeRun",
     "Schedule",
+    "Space",
     "Stage",
     "Strategy",
+    "Target",
     "Workload",
     "balanced_chunks",
     "check_axis_order",
+    "find_target",
     "mesh_of",
     "stage_ranges",
+    "target_names",
     "weighted_chunks",
 ]

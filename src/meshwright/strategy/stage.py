@@ -47,7 +47,7 @@ class Stage:
 
     Attributes:
         layers: half-open layer ranges, one per virtual stage, in order of execution.
-        group: index of the device group that runs it.
+        groups: indices of the device groups whose devices run it; the slowest sets the pace.
         tensor: operator-parallel degree.
         sequence_parallel: norm and dropout regions split over the tensor group.
         context, context_algorithm: degree over the sequence, and how keys travel.
@@ -61,7 +61,7 @@ class Stage:
     """
 
     layers: tuple[tuple[int, int], ...]
-    group: int = 0
+    groups: tuple[int, ...] = (0,)
     tensor: int = 1
     sequence_parallel: bool = False
     context: int = 1

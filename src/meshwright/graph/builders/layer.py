@@ -55,7 +55,7 @@ def residual_layer(
     b = BlockBuilder(name, BlockRole.LAYER, seq=seq)
     b.axis("hidden", hidden)
     x = b.input("x", (BATCH, SEQ, "hidden"))
-    for label, branch in (("attention", mixer), ("mlp", feed_forward)):
+    for label, branch in (("mixer", mixer), ("mlp", feed_forward)):
         if branch is not None:
             x = residual_branch(b, x, branch, label=label, norm_bias=norm_bias, post_norm=post_norm)
     return b.build(output=x, active_experts=active_experts)

@@ -52,6 +52,7 @@ class MoeSpec:
         expert_bias: biases on the experts' matrices.
         router_bias: a learned bias on the router's logits.
         shared_width: width of the always-on shared expert; 0 without one.
+        shared_bias: biases on the shared expert's matrices.
         shared_gate: the shared expert is scaled by a learned scalar gate.
         latent: channels that the routed experts work on, behind a projection and before one
             back (their biases are ``latent_bias``); ``None`` for the whole hidden state.
@@ -64,6 +65,7 @@ class MoeSpec:
     expert_bias: bool = False
     router_bias: bool = False
     shared_width: int = 0
+    shared_bias: bool = False
     shared_gate: bool = False
     latent: int | None = None
     latent_bias: bool = False
@@ -144,7 +146,14 @@ def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
         )
     if not spec.shared_width:
         return combined
-    shared = mlp(b, x, width=spec.shared_width, gated=spec.gated, prefix=f"{prefix}shared_")
+    shared = mlp(
+        b,
+        x,
+        width=spec.shared_width,
+        gated=spec.gated,
+        bias=spec.shared_bias,
+        prefix=f"{prefix}shared_",
+    )
     if spec.shared_gate:
         one = b.axis(f"{prefix}one", 1)
         scalar = b.matmul(f"{prefix}shared_gate_logit", x, contract=("hidden",), produce=(one,))

@@ -150,6 +150,7 @@ def _moe(r: ConfigReader) -> MoeSpec:
         shared_width=r.positive("moe_shared_expert_intermediate_size", default=width)
         if shared
         else 0,
+        shared_bias=r.flag("mlp_bias"),
         latent=r.optional("moe_latent_size"),
         latent_bias=r.flag("mlp_bias"),
     )

@@ -1,0 +1,202 @@
+"""From a strategy to the terms of its stages: any strategy, stages need not be equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.collectives import Collective
+from meshwright.cost.local import IntArray, LocalConfigs
+from meshwright.cost.states import optimizer_s_per_parameter, state_mode
+from meshwright.cost.step import GroupCost, PassTime, StageTerms, StateMode, stage_time
+from meshwright.cost.table import BlockCosts, DeviceModel, Rows, cost_table
+from meshwright.graph import BlockRole
+from meshwright.search.partitions import BlockCatalog
+from meshwright.search.shapes import Placements, Shapes, place
+from meshwright.strategy import ContextAlgorithm, Recompute, Space, Stage, Strategy, Workload
+
+
+class StageModel:
+    """Evaluates stages of one strategy; stages that look alike share one cost table."""
+
+    def __init__(
+        self,
+        catalog: BlockCatalog,
+        strategy: Strategy,
+        workload: Workload,
+        models: Sequence[DeviceModel],
+        coefficients: Coefficients,
+    ) -> None:
+        self._catalog = catalog
+        self._strategy = strategy
+        self._workload = workload
+        self._models = models
+        self._coefficients = coefficients
+        self._space = Space(axis_orders=(strategy.axis_order,))
+        self._tables: dict[tuple[object, ...], tuple[BlockCosts, ...]] = {}
+
+    def stages(self) -> tuple[list[StageTerms], list[StateMode]]:
+        """Terms and state modes of all stages, in pipeline order.
+
+        A stage that several device groups run counts once, as its slowest group; the others
+        follow with multiplicity 0, so that their memory and their end of step still count.
+        """
+        terms: list[StageTerms] = []
+        modes: list[StateMode] = []
+        for position, stage in enumerate(self._strategy.stages):
+            mode = state_mode(
+                self._workload, zero_stage=stage.zero_stage, offload=stage.offload
+            )
+            found = [self._terms(position, stage, group) for group in stage.groups]
+            found.sort(key=lambda t: -stage_time(t, mode, self._coefficients.overlap))
+            terms += [found[0], *(replace(t, multiplicity=0) for t in found[1:])]
+            modes += [mode] * len(found)
+        return terms, modes
+
+    def _shapes(self, stage: Stage) -> Shapes:
+        def one(value: int) -> IntArray:
+            return np.array([value], dtype=np.int64)
+
+        return Shapes(
+            tensor=one(stage.tensor),
+            context=one(stage.context),
+            context_algorithm=one(list(ContextAlgorithm).index(stage.context_algorithm)),
+            pipeline=one(self._strategy.pipeline),
+            data=one(stage.data),
+            expert=one(stage.expert),
+            expert_tensor=one(stage.expert_tensor),
+            order=one(0),
+        )
+
+    def _costs(self, stage: Stage, group: int, placed: Placements) -> tuple[BlockCosts, ...]:
+        """Block costs with one row per recomputation mode."""
+        key = (group, replace(stage, layers=(), recompute=(), groups=(group,)))
+        if key not in self._tables:
+            count = len(Recompute)
+
+            def every(value: int) -> IntArray:
+                return np.full(count, value, dtype=np.int64)
+
+            rows = Rows(
+                configs=LocalConfigs(
+                    micro_batch=every(self._strategy.micro_batch_size),
+                    tensor=every(stage.tensor),
+                    sequence_parallel=every(int(stage.sequence_parallel)),
+                    context=every(stage.context),
+                    context_algorithm=every(
+                        list(ContextAlgorithm).index(stage.context_algorithm)
+                    ),
+                    expert=every(stage.expert),
+                    expert_tensor=every(stage.expert_tensor),
+                ),
+                recompute=np.arange(count, dtype=np.int64),
+                tensor_members=np.repeat(placed.tensor, count, axis=0),
+                context_members=np.repeat(placed.context, count, axis=0),
+                expert_members=np.repeat(placed.expert, count, axis=0),
+            )
+            self._tables[key] = cost_table(
+                self._catalog.blocks, rows, workload=self._workload, model=self._models[group]
+            )
+        return self._tables[key]
+
+    def _composition(self, position: int, stage: Stage) -> Counter[tuple[int, int]]:
+        """How many of each (variant, recomputation mode) the stage has."""
+        modes = iter(stage.recompute_of_layers())
+        index = list(Recompute).index
+        found: Counter[tuple[int, int]] = Counter()
+        for start, stop in stage.layers:
+            for layer in range(start, stop):
+                found[self._catalog.layer_block(layer), index(next(modes))] += 1
+        for variant in self._catalog.end_variants(position, pipeline=self._strategy.pipeline):
+            found[variant, index(Recompute.NONE)] += 1
+        return found
+
+    def _terms(self, position: int, stage: Stage, group: int) -> StageTerms:
+        model = self._models[group]
+        shapes = self._shapes(stage)
+        placed = [place(shapes, self._space, m.network.levels) for m in self._models]
+        costs = self._costs(stage, group, placed[group])
+        composition = self._composition(position, stage)
+        entries = [
+            (costs[self._catalog.variants[v].block], self._catalog.variants[v], row, count)
+            for (v, row), count in sorted(composition.items())
+        ]
+
+        def total(name: str) -> float:
+            return float(sum(n * getattr(cost, name)[row] for cost, _, row, n in entries))
+
+        def passes(direction: str) -> PassTime:
+            return PassTime(
+                compute_s=total(f"{direction}_compute_s"),
+                recompute_s=total("recompute_s") if direction == "backward" else 0.0,
+                tensor_s=total(f"{direction}_tensor_s"),
+                context_s=total(f"{direction}_context_s"),
+                expert_s=total(f"{direction}_expert_s"),
+            )
+
+        dense = [
+            float(c.dense_parameters[row] + (c.tied_parameters[row] if v.copies_tied else 0.0))
+            for c, v, row, _ in entries
+        ]
+        experts = [float(c.expert_parameters[row]) for c, _, row, _ in entries]
+        counts = [n for _, _, _, n in entries]
+        hop_latency_s, hop_s_per_byte = self._hop(placed)
+        device = model.device
+        reserve = self._coefficients.memory_reserve * device.memory_bytes
+        return StageTerms(
+            position=position,
+            multiplicity=1,
+            blocks=sum(counts),
+            forward=passes("forward"),
+            backward=passes("backward"),
+            hop_s=hop_latency_s + self._boundary_bytes(costs) * hop_s_per_byte,
+            activation_bytes=total("activation_bytes"),
+            transient_bytes=max(float(c.transient_bytes[row]) for c, _, row, _ in entries),
+            dense_parameters=sum(n * d for n, d in zip(counts, dense, strict=True)),
+            expert_parameters=sum(n * e for n, e in zip(counts, experts, strict=True)),
+            largest_block_parameters=max(d + e for d, e in zip(dense, experts, strict=True)),
+            dense_group=self._group([p.dense for p in placed], stage.data * stage.context),
+            expert_group=self._group([p.expert_data for p in placed], stage.expert_data),
+            optimizer_s_per_parameter=optimizer_s_per_parameter(
+                self._workload, device, offload=stage.offload
+            ),
+            capacity_bytes=float(device.memory_bytes),
+            framework_bytes=device.framework_bytes + reserve,
+        )
+
+    def _boundary_bytes(self, costs: Sequence[BlockCosts]) -> float:
+        layers = [i for i, b in enumerate(self._catalog.blocks) if b.role is BlockRole.LAYER]
+        return max(float(costs[i].output_bytes[0]) for i in layers)
+
+    def _hop(self, placed: Sequence[Placements]) -> tuple[float, float]:
+        """Latency and time per byte between stages: of the slowest network in the cluster."""
+        hops = [
+            model.network.hop(placement.hop_extent)
+            for model, placement in zip(self._models, placed, strict=True)
+        ]
+        return max(float(h[0][0]) for h in hops), max(float(h[1][0]) for h in hops)
+
+    def _group(self, group_members: Sequence[IntArray], shards: int) -> GroupCost:
+        """What a group that shares parameters pays, on the slowest network in the cluster."""
+
+        def slowest(kind: Collective) -> tuple[float, float]:
+            pairs = [
+                model.network.linear(
+                    kind, found, reference_bytes=self._coefficients.bucket_bytes
+                )
+                for model, found in zip(self._models, group_members, strict=True)
+            ]
+            return max(float(p[0][0]) for p in pairs), max(float(p[1][0]) for p in pairs)
+
+        gather, reduce = slowest(Collective.ALL_GATHER), slowest(Collective.ALL_REDUCE)
+        return GroupCost(
+            shards=shards,
+            gather_latency_s=gather[0],
+            gather_s_per_byte=gather[1],
+            reduce_latency_s=reduce[0],
+            reduce_s_per_byte=reduce[1],
+        )

@@ -1,0 +1,383 @@
+"""The uniform space of a model, a cluster and a workload: tables in, strategies out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from meshwright.cluster import Cluster, DeviceGroup, Level
+from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.collectives import Collective, Network
+from meshwright.cost.local import FloatArray, IntArray, LocalConfigs, distinct
+from meshwright.cost.states import optimizer_s_per_parameter, state_mode
+from meshwright.cost.table import BlockCosts, DeviceModel, Rows, cost_table
+from meshwright.graph import BlockRole, ModelGraph
+from meshwright.search.facts import ModelFacts, model_facts
+from meshwright.search.partitions import (
+    BlockCatalog,
+    Partition,
+    enumerate_partitions,
+    stage_classes,
+    stage_devices,
+)
+from meshwright.search.result import UniformCandidate
+from meshwright.search.rules import RULE_INDEX, RULES
+from meshwright.search.shapes import (
+    Placements,
+    Shapes,
+    enumerate_shapes,
+    equivalent,
+    place,
+    shape_rules,
+)
+from meshwright.search.tables import UniformTables
+from meshwright.strategy import (
+    ContextAlgorithm,
+    Offload,
+    Recompute,
+    RecomputeRun,
+    Schedule,
+    Space,
+    Stage,
+    Strategy,
+    Workload,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalChoice:
+    """What varies under one base: one of the K rows."""
+
+    micro_batch: int
+    sequence_parallel: bool
+    recompute: Recompute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChoice:
+    """How states are kept: one of the Z modes."""
+
+    zero_stage: int
+    offload: Offload
+
+
+def reachable_levels(cluster: Cluster, group: DeviceGroup) -> tuple[Level, ...]:
+    """Levels under one group of a cluster, with what joins the groups on top."""
+    if cluster.boundary is None:
+        return group.levels
+    inner = [level for level in group.levels if level.size < group.count]
+    top = next(level for level in group.levels if level.size >= group.count)
+    return (*inner, top, cluster.boundary)
+
+
+def device_models(cluster: Cluster, coefficients: Coefficients) -> tuple[DeviceModel, ...]:
+    """One model per device group, with the network that reaches the whole cluster."""
+    return tuple(
+        DeviceModel(
+            device=group.device,
+            network=Network(
+                reachable_levels(cluster, group), launch_s=group.device.collective_launch_s
+            ),
+            coefficients=coefficients,
+        )
+        for group in cluster.groups
+    )
+
+
+class UniformSpace:
+    """Every uniform strategy of a model on a cluster, as tables for the search.
+
+    Args:
+        model: what is trained.
+        cluster: on what.
+        workload: how much per step.
+        space: what may vary.
+        coefficients: of the software stack.
+    """
+
+    def __init__(
+        self,
+        model: ModelGraph,
+        cluster: Cluster,
+        workload: Workload,
+        space: Space,
+        coefficients: Coefficients,
+    ) -> None:
+        self.cluster = cluster
+        self.workload = workload
+        self.space = space
+        self.coefficients = coefficients
+        self.catalog = BlockCatalog(model)
+        self.models = device_models(cluster, coefficients)
+        self.excluded = [0] * len(RULES)
+        self.locals = [
+            LocalChoice(micro_batch=size, sequence_parallel=split, recompute=mode)
+            for size in space.micro_batch_sizes
+            if size <= workload.global_batch_size
+            for split in space.sequence_parallel
+            for mode in space.recompute
+        ]
+        self.states = [
+            StateChoice(zero_stage=stage, offload=offload)
+            for stage in space.zero_stages
+            for offload in space.offload
+        ]
+        facts = model_facts(model, workload)
+        self._enumerate(facts)
+        self._make_rows(facts)
+
+    def _enumerate(self, facts: ModelFacts) -> None:
+        """Shapes that no rule excludes, their partitions, and the counts of the others."""
+        space, cluster = self.space, self.cluster
+        shapes = enumerate_shapes(space, num_devices=cluster.num_devices, facts=facts)
+        pipelines = sorted({int(p) for p in shapes.pipeline})
+        self.partitions = enumerate_partitions(
+            space,
+            layers=facts.layers,
+            pipelines=pipelines,
+            cluster=cluster,
+            workload=self.workload,
+        )
+        cuts = {p: sum(part.pipeline == p for part in self.partitions) for p in pipelines}
+        below = len(self.locals) * len(self.states)
+        sizes = np.array([cuts[int(p)] * below for p in shapes.pipeline], dtype=np.int64)
+        self.candidates = int(sizes.sum())
+
+        rule = shape_rules(shapes, facts, space, cluster)
+        for index in np.unique(rule[rule >= 0]):
+            self.excluded[int(index)] += int(sizes[rule == index].sum())
+        keep = np.flatnonzero((rule < 0) & (sizes > 0))
+        shapes, sizes = shapes.take(keep), sizes[keep]
+        levels = [model.network.levels for model in self.models]
+        placements = [place(shapes, space, tiers) for tiers in levels]
+        keep = equivalent(shapes, placements, levels)
+        self.excluded[RULE_INDEX["equivalent_order"]] += int(sizes.sum() - sizes[keep].sum())
+        self.shapes = shapes.take(keep)
+        self.placements = [placed.take(keep) for placed in placements]
+
+    def _make_rows(self, facts: ModelFacts) -> None:
+        """Distinct bases of the shapes, and K rows under each."""
+        shapes = self.shapes
+        local = (
+            shapes.tensor,
+            shapes.context,
+            shapes.context_algorithm,
+            shapes.expert,
+            shapes.expert_tensor,
+        )
+        placed = [
+            column
+            for placement in self.placements
+            for table in (placement.tensor, placement.context, placement.expert)
+            for column in table.T
+        ]
+        if not len(shapes):
+            self._first = self.base = np.zeros(0, dtype=np.int64)
+        else:
+            self._first, self.base = distinct([*local, *placed])
+        bases, k = len(self._first), len(self.locals)
+        tile = {
+            "micro_batch": [choice.micro_batch for choice in self.locals],
+            "sequence_parallel": [int(choice.sequence_parallel) for choice in self.locals],
+            "recompute": [list(Recompute).index(choice.recompute) for choice in self.locals],
+        }
+        tiled = {name: np.tile(np.array(v, dtype=np.int64), bases) for name, v in tile.items()}
+        self._recompute = tiled.pop("recompute")
+        names = ("tensor", "context", "context_algorithm", "expert", "expert_tensor")
+        self.configs = LocalConfigs(
+            **tiled,
+            **{n: np.repeat(c[self._first], k) for n, c in zip(names, local, strict=True)},
+        )
+        self.row_rule = self._row_rules(facts)
+
+    def _row_rules(self, facts: ModelFacts) -> IntArray:
+        configs = self.configs
+        split = configs.sequence_parallel > 0
+        bad = split & (configs.tensor == 1)
+        if facts.has_experts:
+            bad |= ~split & (configs.tensor > 1)
+        rule = np.where(bad, RULE_INDEX["sequence_parallel"], -1)
+        uneven = np.zeros(len(configs), dtype=bool)
+        for length in facts.sequence_lengths:
+            uneven |= split & (length % (configs.context * configs.tensor) != 0)
+        return np.where((rule < 0) & uneven, RULE_INDEX["sequence_divides"], rule)
+
+    def costs(self) -> list[tuple[BlockCosts, ...]]:
+        """Cost table of every device group: per block, R rows."""
+        k = len(self.locals)
+        tables = []
+        for model, placed in zip(self.models, self.placements, strict=True):
+            base = placed.take(self._first)
+            rows = Rows(
+                configs=self.configs,
+                recompute=self._recompute,
+                tensor_members=np.repeat(base.tensor, k, axis=0),
+                context_members=np.repeat(base.context, k, axis=0),
+                expert_members=np.repeat(base.expert, k, axis=0),
+            )
+            tables.append(
+                cost_table(self.catalog.blocks, rows, workload=self.workload, model=model)
+            )
+        return tables
+
+    def tables(self) -> UniformTables:
+        """The numbers that the search sees."""
+        costs = self.costs()
+        blocks = [variant.block for variant in self.catalog.variants]
+        k = len(self.locals)
+
+        def column(name: str, device: int = 0) -> FloatArray:
+            return np.stack([getattr(costs[device][b], name) for b in blocks])
+
+        def per_device(name: str) -> FloatArray:
+            return np.stack([column(name, device) for device in range(len(costs))])
+
+        copies = np.array([[float(variant.copies_tied)] for variant in self.catalog.variants])
+        dense = column("dense_parameters") + copies * column("tied_parameters")
+        modes = [
+            state_mode(self.workload, zero_stage=s.zero_stage, offload=s.offload)
+            for s in self.states
+        ]
+        devices = [model.device for model in self.models]
+        reserve = self.coefficients.memory_reserve
+        return UniformTables(
+            micro_batch=self.configs.micro_batch.astype(np.int32),
+            row_rule=self.row_rule.astype(np.int32),
+            forward_s=per_device("forward_s"),
+            backward_s=per_device("backward_s"),
+            activation_bytes=column("activation_bytes"),
+            transient_bytes=column("transient_bytes"),
+            boundary_bytes=self._boundary_bytes(costs[0]),
+            dense_parameters=dense[:, ::k],
+            expert_parameters=column("expert_parameters")[:, ::k],
+            base=self.base.astype(np.int32),
+            pipeline=self.shapes.pipeline.astype(np.int32),
+            data=self.shapes.data.astype(np.int32),
+            **self._links(),
+            **self._partition_arrays(),
+            modes=tuple(modes),
+            mode_needs_shards=np.array([s.zero_stage > 0 for s in self.states], dtype=np.uint8),
+            optimizer_s_per_parameter=np.array(
+                [
+                    [
+                        optimizer_s_per_parameter(self.workload, device, offload=s.offload)
+                        for s in self.states
+                    ]
+                    for device in devices
+                ]
+            ),
+            capacity_bytes=np.array([float(device.memory_bytes) for device in devices]),
+            framework_bytes=np.array(
+                [device.framework_bytes + reserve * device.memory_bytes for device in devices]
+            ),
+            overlap=self.coefficients.overlap,
+            fixed_s=self.coefficients.step_fixed_s,
+            global_batch=self.workload.global_batch_size,
+            rules=len(RULES),
+            rule_batch=RULE_INDEX["batch_divides"],
+            rule_interleave=RULE_INDEX["interleave"],
+            rule_unsharded=RULE_INDEX["unsharded"],
+            rule_memory=RULE_INDEX["memory"],
+        )
+
+    def _boundary_bytes(self, costs: Sequence[BlockCosts]) -> FloatArray:
+        """What one stage hands to the next: the largest output of any layer, per row."""
+        layers = [b for b, block in enumerate(self.catalog.blocks) if block.role is BlockRole.LAYER]
+        return np.max(np.stack([costs[b].output_bytes for b in layers]), axis=0)
+
+    def _links(self) -> dict[str, IntArray | FloatArray]:
+        """Links of every shape: entries 0..S-1 are the dense groups, S..2S-1 the expert ones."""
+        shapes = self.shapes
+        count = len(shapes)
+        gathers, reduces, hops = [], [], []
+        for model, placed in zip(self.models, self.placements, strict=True):
+            groups = np.concatenate([placed.dense, placed.expert_data])
+            for kind, found in ((Collective.ALL_GATHER, gathers), (Collective.ALL_REDUCE, reduces)):
+                found.append(
+                    model.network.linear(
+                        kind, groups, reference_bytes=self.coefficients.bucket_bytes
+                    )
+                )
+            hops.append(model.network.hop(placed.hop_extent))
+        gather_latency_s, gather_s_per_byte = _slowest(gathers)
+        reduce_latency_s, reduce_s_per_byte = _slowest(reduces)
+        hop_latency_s, hop_s_per_byte = _slowest(hops)
+        experts = shapes.expert * shapes.expert_tensor
+        index = np.arange(count, dtype=np.int32)
+        return {
+            "dense_link": index,
+            "expert_link": index + np.int32(count),
+            "hop_link": index,
+            "dense_shards": (shapes.data * shapes.context).astype(np.int32),
+            "expert_shards": (shapes.tensor * shapes.context * shapes.data // experts).astype(
+                np.int32
+            ),
+            "gather_latency_s": gather_latency_s,
+            "gather_s_per_byte": gather_s_per_byte,
+            "reduce_latency_s": reduce_latency_s,
+            "reduce_s_per_byte": reduce_s_per_byte,
+            "hop_latency_s": np.tile(hop_latency_s, 2),
+            "hop_s_per_byte": np.tile(hop_s_per_byte, 2),
+        }
+
+    def _partition_arrays(self) -> dict[str, IntArray]:
+        classes = [stage_classes(part, self.catalog, self.cluster) for part in self.partitions]
+        flat = [c for found in classes for c in found]
+        width = len(self.catalog.variants)
+        return {
+            "partition_pipeline": np.array([p.pipeline for p in self.partitions], dtype=np.int32),
+            "partition_virtual": np.array(
+                [p.virtual_stages for p in self.partitions], dtype=np.int32
+            ),
+            "partition_classes": np.cumsum([0, *map(len, classes)]).astype(np.int32),
+            "class_blocks": np.array([c.blocks for c in flat], dtype=np.float64).reshape(-1, width),
+            "class_first": np.array([c.first for c in flat], dtype=np.int32),
+            "class_multiplicity": np.array([c.multiplicity for c in flat], dtype=np.int32),
+            "class_devices": np.array([c.devices for c in flat], dtype=np.uint32),
+        }
+
+    def strategy(self, candidate: UniformCandidate) -> Strategy:
+        """The strategy that a candidate of the tables stands for."""
+        s = candidate.shape
+        local = self.locals[candidate.row % len(self.locals)]
+        state = self.states[candidate.mode]
+        partition = self.partitions[candidate.partition]
+        data = int(self.shapes.data[s])
+        devices = stage_devices(self.cluster, pipeline=partition.pipeline)
+        stages = []
+        for ranges, mask in zip(partition.ranges(), devices, strict=True):
+            layers = sum(stop - start for start, stop in ranges)
+            stages.append(
+                Stage(
+                    layers=ranges,
+                    groups=tuple(t for t in range(mask.bit_length()) if mask >> t & 1),
+                    tensor=int(self.shapes.tensor[s]),
+                    sequence_parallel=local.sequence_parallel,
+                    context=int(self.shapes.context[s]),
+                    context_algorithm=list(ContextAlgorithm)[int(self.shapes.context_algorithm[s])],
+                    expert=int(self.shapes.expert[s]),
+                    expert_tensor=int(self.shapes.expert_tensor[s]),
+                    data_replicate=1 if state.zero_stage else data,
+                    data_shard=data if state.zero_stage else 1,
+                    zero_stage=state.zero_stage,
+                    recompute=(RecomputeRun(count=layers, mode=local.recompute),),
+                    offload=state.offload,
+                )
+            )
+        interleaved = partition.virtual_stages > 1
+        return Strategy(
+            stages=tuple(stages),
+            micro_batch_size=local.micro_batch,
+            micro_batches=self.workload.global_batch_size // (data * local.micro_batch),
+            schedule=Schedule.INTERLEAVED if interleaved else Schedule.ONE_F_ONE_B,
+            axis_order=self.space.axis_orders[int(self.shapes.order[s])],
+        )
+
+
+def _slowest(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+    """Per entry, the largest latency and the largest time per byte of several networks."""
+    latency_s = np.max(np.stack([pair[0] for pair in pairs]), axis=0)
+    s_per_byte = np.max(np.stack([pair[1] for pair in pairs]), axis=0)
+    return latency_s, s_per_byte
