@@ -7,8 +7,8 @@ A collective that puts ``w`` bytes per device on the wire in ``k`` steps (ring a
 
 The last term is the price of pipelining in chunks: with a cost ``ramp`` per chunk the best
 chunk size gives ``(sqrt(w/B) + sqrt(ramp))**2`` (van de Geijn's pipelined broadcast). On the
-NCCL tables in ``truth/`` it leaves a few per cent where the form without it is 40 % too fast
-at the 4 to 64 MiB that training sends (``scripts/distil_catalog.py`` prints both).
+measured NCCL tables it halves the mean error over all sizes, from about 19 % to 9 %
+(``scripts/distil_catalog.py`` prints both).
 """
 
 from __future__ import annotations
