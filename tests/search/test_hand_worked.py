@@ -165,3 +165,14 @@ def test_of_equal_peaks_only_the_fastest_is_in_the_front(search, one_candidate, 
     result = search(UniformTables(**fields), top_k=3)
     assert [c.mode for c in result.best] == [1, 2, 0]
     assert [c.mode for c in result.pareto] == [1]
+
+
+def test_stage_terms(one_candidate):
+    tables = UniformTables(**one_candidate)
+    (terms,) = reference.stage_terms(tables, shape=0, row=0, partition=0, mode=0, device=0)
+    assert (terms.position, terms.multiplicity, terms.blocks) == (0, 2, 2)
+    assert (terms.forward.total_s, terms.backward.total_s, terms.hop_s) == (2.0, 4.0, 0.75)
+    assert (terms.activation_bytes, terms.transient_bytes) == (6.0, 5.0)
+    assert (terms.dense_parameters, terms.largest_block_parameters) == (20.0, 10.0)
+    assert (terms.dense_group.shards, terms.dense_group.reduce_latency_s) == (2, 0.5)
+    assert (terms.capacity_bytes, terms.framework_bytes) == (400.0, 7.0)
