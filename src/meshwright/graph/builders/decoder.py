@@ -21,6 +21,7 @@ class LayerSpec:
         attention: shape of the attention.
         ffn: width of the dense feed-forward layer; 0 when ``moe`` replaces it.
         gated, mlp_bias: of the dense feed-forward layer.
+        activation_parameters: learned numbers of its activation.
         moe: a mixture of experts instead.
         norm_bias: layer norms with a shift (RMS norms have none).
         norm_learned: norms have a scale at all.
@@ -38,6 +39,7 @@ class LayerSpec:
     ffn: int = 0
     gated: bool = True
     mlp_bias: bool = False
+    activation_parameters: int = 0
     moe: MoeSpec | None = None
     norm_bias: bool = False
     norm_learned: bool = True
@@ -64,7 +66,14 @@ def transformer_layer(spec: LayerSpec, *, name: str = "decoder") -> Block:
     def feed_forward(y: str) -> str:
         if spec.moe is not None:
             return moe(b, y, spec.moe)
-        return mlp(b, y, width=spec.ffn, gated=spec.gated, bias=spec.mlp_bias)
+        return mlp(
+            b,
+            y,
+            width=spec.ffn,
+            gated=spec.gated,
+            bias=spec.mlp_bias,
+            activation_parameters=spec.activation_parameters,
+        )
 
     normed = norm("attention_norm", x, spec.pre_norm)
     branch = self_attention(b, normed, spec.attention)

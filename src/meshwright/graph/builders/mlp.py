@@ -17,11 +17,13 @@ def mlp(
     gated: bool,
     bias: bool = False,
     inner_dropout: bool = False,
+    activation_parameters: int = 0,
     prefix: str = "",
 ) -> str:
     """A dense feed-forward layer of ``width`` (two matrices, or three when gated).
 
-    ``inner_dropout`` drops the activation between them (T5).
+    ``inner_dropout`` drops the activation between them (T5). ``activation_parameters`` are
+    learned numbers of the activation itself (xIELU).
     """
     ffn = b.axis(f"{prefix}ffn", width, Split.TENSOR)
 
@@ -35,7 +37,11 @@ def mlp(
         y = b.elementwise(f"{prefix}activation", (gate, up), saved=(gate, up), factor=6.0)
     else:
         up = into("up")
-        y = b.elementwise(f"{prefix}activation", (up,), saved=(up,), factor=8.0)
+        read: tuple[str, ...] = (up,)
+        if activation_parameters:
+            shape = b.axis(f"{prefix}activation_shape", activation_parameters)
+            read += (b.parameter(f"{prefix}activation.weight", (shape,)),)
+        y = b.elementwise(f"{prefix}activation", read, saved=(up,), factor=8.0)
     if inner_dropout:
         y = b.dropout(f"{prefix}activation_dropout", y)
     return b.matmul(f"{prefix}down", y, contract=(ffn,), produce=("hidden",), bias=bias)
