@@ -9,6 +9,7 @@ from meshwright.graph.op import Mask
 from meshwright.graph.sources.huggingface.decoder_only import (
     decoder_only,
     layer_masks,
+    local_global,
     read_sizes,
 )
 from meshwright.graph.sources.huggingface.llama import llama_layer
@@ -26,7 +27,7 @@ def cohere(r: ConfigReader) -> Architecture:
 def cohere2(r: ConfigReader) -> Architecture:
     """Command R7B and Command A: a sliding window in three of four layers."""
     period = r.positive("sliding_window_pattern", "_sliding_window_pattern", default=4)
-    return _cohere(r, pattern=("sliding_attention",) * (period - 1) + ("full_attention",))
+    return _cohere(r, pattern=local_global(period))
 
 
 def _cohere(r: ConfigReader, *, pattern: tuple[str, ...]) -> Architecture:

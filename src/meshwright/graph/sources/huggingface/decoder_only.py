@@ -14,7 +14,7 @@ from meshwright.graph.builders import (
     transformer_layers,
 )
 from meshwright.graph.op import Mask
-from meshwright.graph.sources.huggingface.reader import ConfigReader
+from meshwright.graph.sources.huggingface.reader import MAX_LAYERS, ConfigReader
 from meshwright.graph.sources.huggingface.registry import Architecture
 
 #: Longest sequence that is taken for training when the workload names none: contexts beyond
@@ -53,16 +53,23 @@ class Sizes:
 
 
 def read_sizes(
-    r: ConfigReader, *, kv_heads: int | None = None, head_dim: int | None = None
+    r: ConfigReader,
+    *,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    vocab: int | None = None,
 ) -> Sizes:
     """The dimensions, under any of their usual names.
 
     Args:
         r: the configuration.
+        heads: when the field is absent; needed by default.
         kv_heads: when the field is absent; by default as many as query heads.
         head_dim: when the field is absent; by default hidden size over heads.
+        vocab: when the field is absent; needed by default.
     """
-    hidden, heads = r.positive(*HIDDEN), r.positive(*HEADS)
+    hidden, heads = r.positive(*HIDDEN), r.positive(*HEADS, default=heads)
     if head_dim is None or r.has(*HEAD_DIM):
         head_dim = r.head_dim(hidden=hidden, heads=heads, names=HEAD_DIM)
     return Sizes(
@@ -71,7 +78,7 @@ def read_sizes(
         heads=heads,
         kv_heads=r.kv_heads(*KV_HEADS, heads=heads, default=kv_heads),
         head_dim=head_dim,
-        vocab=r.positive(*VOCAB),
+        vocab=r.positive(*VOCAB, default=vocab),
         positions=r.optional(*POSITIONS),
     )
 
@@ -129,6 +136,12 @@ def embedding_dropout(r: ConfigReader, default: float = 0.0) -> bool:
 def window(r: ConfigReader, *, default: int = 0) -> int | None:
     """The sliding window in tokens, or ``None`` without one."""
     return r.count("sliding_window", "sliding_window_size", "window_size", default=default) or None
+
+
+def local_global(period: int) -> tuple[str, ...]:
+    """The pattern of ``period`` layers of which the last sees everything."""
+    local = min(period, MAX_LAYERS) - 1
+    return ("sliding_attention",) * local + ("full_attention",)
 
 
 def layer_masks(

@@ -9,9 +9,7 @@ from meshwright.graph.sources.huggingface.decoder_only import (
     Sizes,
     attention,
     decoder_only,
-    layer_masks,
     read_sizes,
-    window,
 )
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 from meshwright.graph.sources.huggingface.registry import Architecture, register
@@ -39,9 +37,9 @@ def llama_layer(
     )
 
 
-@register("llama", "code_llama", "yi", "aquila", "granite", "helium", "smollm3")
+@register("llama", "code_llama", "yi", "aquila", "granite", "helium")
 def llama(r: ConfigReader) -> Architecture:
-    """Llama, Code Llama, Yi, Granite, SmolLM: one bias flag for all four projections."""
+    """Llama, Code Llama, Yi, Granite: one bias flag for all four projections."""
     sizes = read_sizes(r)
     bias = r.flag("attention_bias")
     layer = llama_layer(r, sizes, qkv_bias=bias, out_bias=bias)
@@ -49,23 +47,14 @@ def llama(r: ConfigReader) -> Architecture:
     return decoder_only("llama", sizes, (layer,) * sizes.layers, tied=tied)
 
 
-@register("mistral", "ministral", "ministral3")
-def mistral(r: ConfigReader) -> Architecture:
-    """Mistral: every layer has the same sliding window, or none."""
-    sizes = read_sizes(r, kv_heads=None)
-    kind = "sliding_attention" if window(r) else "full_attention"
-    masks = layer_masks(r, sizes.layers, pattern=(kind,))
-    layers = [llama_layer(r, sizes, mask=mask) for mask in masks]
-    return decoder_only("mistral", sizes, layers, tied=r.flag("tie_word_embeddings"))
-
-
-@register("phi3")
-def phi3(r: ConfigReader) -> Architecture:
-    """Phi-3 and Phi-4: Llama's layer with joined projections and a sliding window."""
+@register("smollm3")
+def smollm3(r: ConfigReader) -> Architecture:
+    """SmolLM 3: Llama with its tables tied, no rotation in every fourth layer."""
     sizes = read_sizes(r)
-    layer = llama_layer(r, sizes, mask=Mask(window=window(r)))
-    tied = r.flag("tie_word_embeddings")
-    return decoder_only("phi3", sizes, (layer,) * sizes.layers, tied=tied)
+    bias = r.flag("attention_bias")
+    layer = llama_layer(r, sizes, qkv_bias=bias, out_bias=bias)
+    tied = r.flag("tie_word_embeddings", default=True)
+    return decoder_only("smollm3", sizes, (layer,) * sizes.layers, tied=tied)
 
 
 @register("arcee")

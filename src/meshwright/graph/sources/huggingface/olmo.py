@@ -11,6 +11,7 @@ from meshwright.graph.sources.huggingface.decoder_only import (
     attention,
     decoder_only,
     layer_masks,
+    local_global,
     read_sizes,
 )
 from meshwright.graph.sources.huggingface.llama import llama_layer
@@ -47,8 +48,7 @@ def olmo2(r: ConfigReader) -> Architecture:
 def olmo3(r: ConfigReader) -> Architecture:
     """OLMo 3: OLMo 2 with a sliding window in three of four layers."""
     sizes = read_sizes(r)
-    pattern = ("sliding_attention",) * 3 + ("full_attention",)
-    masks = layer_masks(r, sizes.layers, pattern=pattern, default_window=4096)
+    masks = layer_masks(r, sizes.layers, pattern=local_global(4), default_window=4096)
     layers = [_olmo2_layer(r, sizes, mask) for mask in masks]
     return decoder_only("olmo3", sizes, layers, tied=r.flag("tie_word_embeddings"))
 

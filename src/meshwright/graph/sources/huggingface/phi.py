@@ -1,4 +1,4 @@
-"""Phi 1 and 2, and Phi-3.5-MoE."""
+"""Phi 1 to 4, and Phi-3.5-MoE."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from meshwright.graph.sources.huggingface.decoder_only import (
     read_sizes,
     window,
 )
+from meshwright.graph.sources.huggingface.llama import llama_layer
 from meshwright.graph.sources.huggingface.mixture import moe_layer, read_moe
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 from meshwright.graph.sources.huggingface.registry import Architecture, register
@@ -51,6 +52,15 @@ def phi(r: ConfigReader) -> Architecture:
             vocab=sizes.vocab, hidden=sizes.hidden, tied=tied, norm_bias=True, bias=True
         ),
     )
+
+
+@register("phi3")
+def phi3(r: ConfigReader) -> Architecture:
+    """Phi-3 and Phi-4: Llama's layer with joined projections and a sliding window."""
+    sizes = read_sizes(r)
+    layer = llama_layer(r, sizes, mask=Mask(window=window(r)))
+    tied = r.flag("tie_word_embeddings")
+    return decoder_only("phi3", sizes, (layer,) * sizes.layers, tied=tied)
 
 
 @register("phimoe")

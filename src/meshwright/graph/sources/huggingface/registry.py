@@ -6,7 +6,8 @@ A family is one module of this package that registers one or more readers::
     def llama(r: ConfigReader) -> Architecture: ...
 
 The modules are found by looking into the package, so a new family is a new file and
-nothing else.
+nothing else. A module whose name begins the model type (``qwen`` for ``qwen3_moe``) is tried
+before all the others are imported, which takes some tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -58,11 +59,18 @@ def register(*model_types: str) -> Callable[[FamilyReader], FamilyReader]:
     return add
 
 
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+@cache
+def _modules() -> tuple[str, ...]:
+    return tuple(module.name for module in iter_modules(import_module(_PACKAGE).__path__))
+
+
 @cache
 def _import_families() -> None:
-    package = __name__.rpartition(".")[0]
-    for module in iter_modules(import_module(package).__path__):
-        import_module(f"{package}.{module.name}")
+    for module in _modules():
+        import_module(f"{_PACKAGE}.{module}")
 
 
 def registered() -> tuple[str, ...]:
@@ -73,6 +81,11 @@ def registered() -> tuple[str, ...]:
 
 def reader_of(model_type: str) -> FamilyReader | None:
     """The reader of a model type, or ``None``."""
+    named_alike = [module for module in _modules() if model_type.startswith(module)]
+    for module in sorted(named_alike, key=len, reverse=True):
+        import_module(f"{_PACKAGE}.{module}")
+        if model_type in _READERS:
+            return _READERS[model_type]
     _import_families()
     return _READERS.get(model_type)
 
