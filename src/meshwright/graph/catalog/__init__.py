@@ -31,10 +31,13 @@ class PublishedCount:
     Attributes:
         printed: with its suffix, e.g. ``"70.6B"``.
         source: where it is printed.
+        tables_left_out: how many of the two tables that a token only looks up or ends in
+            (token table, logits) the authors leave out of an active count.
     """
 
     printed: str
     source: str
+    tables_left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
