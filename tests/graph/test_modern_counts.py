@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from .modern import SHARED, cases, elements, lookup_only, model  # noqa: TID252 - importlib mode
 from meshwright.graph import ModelGraph
 from meshwright.graph.sources.huggingface import load_huggingface
+
+from .modern import SHARED, cases, elements, lookup_only, model  # noqa: TID252 - importlib mode
 
 GIGA = 10**9
 

@@ -6,8 +6,7 @@ import itertools
 
 import pytest
 
-from .modern import cases, elements, flops, model  # noqa: TID252 - importlib mode
-from meshwright.graph import BATCH, SEQ, Block, BlockRole, Mask, OpKind, axis_length
+from meshwright.graph import BATCH, SEQ, Block, BlockRole, Mask, OpKind, Split, axis_length
 from meshwright.graph.builders import BlockBuilder
 from meshwright.graph.builders.hyper import STREAM, hyper_branch
 from meshwright.graph.builders.layer import Branch, residual_layer
@@ -22,6 +21,8 @@ from meshwright.graph.builders.mla import MlaSpec, latent_attention
 from meshwright.graph.builders.pooled_attention import PooledSpec, pooled_attention
 from meshwright.graph.builders.sparse import IndexerSpec
 from meshwright.graph.builders.vision import MergerSpec, TowerSpec, merger_block, tower_layer
+
+from .modern import cases, elements, flops, model  # noqa: TID252 - importlib mode
 
 HIDDEN = 10
 
@@ -241,3 +242,13 @@ def test_matrices_do_two_operations_per_parameter_and_token(name: str) -> None:
                 if block.axis(axis).split == "expert":
                     active //= block.axis(axis).size or 1
             assert op.flops(sizes, length=length) == pytest.approx(2 * tokens * active), op.name
+
+
+@pytest.mark.parametrize("name", cases())
+def test_recurrences_and_attention_reduce_nothing_along_heads(name: str) -> None:
+    """Heads run side by side: only the projection behind them sums over ranks."""
+    for block in model(name).blocks:
+        for op in block.ops:
+            if op.kind in (OpKind.SCAN, OpKind.ATTENTION):
+                split = {a for a in op.reductions if block.axis(a).split is Split.TENSOR}
+                assert not split, (block.name, op.name)

@@ -106,6 +106,9 @@ def _scan(b: BlockBuilder, x: str, enter: str, leave: str, step: str, *, chunk: 
     """The recurrence. The fused kernels keep its inputs and recompute the states."""
     head, dim = b.dims(x)[2:]
     group, state = b.dims(enter)[2:]
+    # The scores of a group serve all its heads: their share per head keeps the count along the
+    # axis that tensor parallelism splits.
+    per_head = (b.axis_value(group).size or 1) / (b.axis_value(head).size or 1)
     chunks = chunk_axis(b, chunk)
     inside = b.axis("chunk_token", chunk)
     learned = tuple(b.parameter(f"ssm_scan.{n}", (head,)) for n in ("a_log", "d", "step_bias"))
@@ -118,7 +121,7 @@ def _scan(b: BlockBuilder, x: str, enter: str, leave: str, step: str, *, chunk: 
         (x, enter, leave, step, *learned),
         (out, states),
         terms=(
-            Term(factor=2.0, axes=(*tokens, inside, group, state)),
+            Term(factor=2.0 * per_head, axes=(*tokens, inside, head, state)),
             Term(factor=2.0, axes=(*tokens, inside, head, dim)),
             Term(factor=4.0, axes=(*tokens, head, dim, state)),
             Term(factor=2.0, axes=(BATCH, chunks, head, dim, state)),

@@ -68,7 +68,8 @@ def index_scores(
     q = b.elementwise("index_query_rotary", (q,), factor=3.0)
     weights = b.matmul("index_weight", x, contract=("hidden",), produce=(head,))
     chosen = b.axis("index_choice", spec.top_k)
-    out = b.activation("index", (BATCH, SEQ, chosen), Dtype.INT64)
+    # Positions are 32-bit integers: as wide as fp32.
+    out = b.activation("index", (BATCH, SEQ, chosen), Dtype.FP32)
     pairs = (BATCH, SEQ, head, over)
     b.op(
         "index",
