@@ -70,7 +70,7 @@ class Mask:
         """Mean share of ``length`` keys that a query of the same sequence attends to.
 
         Causal without a window: (n + 1) / 2n. With a window of w: the first w queries see
-        a triangle, the rest a band.
+        a triangle, the rest a band. With chunks, each is a sequence of its own.
 
         >>> Mask(causal=False).density(1024)
         1.0
@@ -80,15 +80,18 @@ class Mask:
         0.25
         """
         keys = max(1, length // self.stride)
-        span = min(keys, self.window or keys, self.chunk or keys)
-        span = min(span, self.top_k or span)
-        if not self.causal:
-            pairs = float(keys * span)
-        elif self.chunk is not None and self.chunk < keys:
-            pairs = keys * (span + 1) / 2
-        else:
-            pairs = span * (span + 1) / 2 + (keys - span) * span
+        span = min(self.window or keys, self.top_k or keys)
+        chunk = min(self.chunk or keys, keys)
+        whole, rest = divmod(keys, chunk)
+        pairs = whole * self._pairs(chunk, span) + self._pairs(rest, span)
         return pairs / (keys * keys) / self.stride
+
+    def _pairs(self, length: int, span: int) -> float:
+        """Pairs of query and key in ``length`` tokens when each query sees ``span`` keys."""
+        span = min(length, span)
+        if not self.causal:
+            return float(length * span)
+        return span * (span + 1) / 2 + (length - span) * span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
