@@ -82,6 +82,8 @@ class Device:
             reduce-scatters over the rate.
         link_all_reduce_efficiency, link_all_to_all_efficiency: the same for these; all-reduce
             may pass 1 where the switch adds.
+        sustained_efficiency: share of the speed of kernels timed alone that a whole training
+            step reaches: clocks under sustained power, kernels that no op stands for.
         launch_s: least time of one kernel.
         collective_launch_s: least time of one collective call, before its steps.
         framework_bytes: context, communicators, workspaces, allocator reserve.
@@ -114,6 +116,7 @@ class Device:
     link_all_reduce_efficiency: float
     link_all_to_all_efficiency: float
     nic_efficiency: float
+    sustained_efficiency: float
     launch_s: float
     collective_launch_s: float
     framework_bytes: int

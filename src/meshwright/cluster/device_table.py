@@ -14,7 +14,8 @@ key                                       meaning
 ``launch_us``, ``collective_launch_us``   microseconds
 ``*_efficiency``                          ``attention``, ``attention_backward``,
                                           ``memory``, ``link``, ``link_all_reduce``,
-                                          ``link_all_to_all``, ``nic``: share, 0 to 1
+                                          ``link_all_to_all``, ``nic``, ``sustained``:
+                                          share, 0 to 1
 ``link_domain``, ``devices_per_node``     devices
 ``devices_per_nic``                       devices
 ``gemm``                                  table: precision to ``limit``, ``m_half``,
@@ -45,6 +46,7 @@ _SHARES = (
     "link_all_reduce_efficiency",
     "link_all_to_all_efficiency",
     "nic_efficiency",
+    "sustained_efficiency",
 )
 _BYTES = {"memory_gib": "memory_bytes", "framework_gib": "framework_bytes"}
 _SCALED = {

@@ -60,7 +60,8 @@ class Network:
 
     def _transfer(self, seconds: FloatArray) -> FloatArray:
         """Time of transfers that take ``seconds`` at full rate: shapes (R, L)."""
-        return seconds + 2.0 * np.sqrt(self._ramp_s * seconds)
+        ramp: FloatArray = 2.0 * np.sqrt(self._ramp_s * seconds)
+        return seconds + ramp
 
     def time(
         self, kind: Collective, volume_bytes: FloatArray, group_members: IntArray

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meshwright.cost.collectives import Collective, Network
 from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.collectives import Collective, Network
 from meshwright.cost.compute import OpTime, tensor_bytes
 from meshwright.cost.local import FloatArray, IntArray, LocalShapes, Region, region_of
 from meshwright.graph import Block, Dtype, Op, OpKind, Role, Split
@@ -100,9 +100,7 @@ class CommunicationModel:
             for name in names:
                 whole = self._bytes(name) * self.shapes.token_split(Region.PLAIN)
                 all_reduce = self._time(Collective.ALL_REDUCE, whole, self.tensor_members)
-                half = visible * self._time(
-                    Collective.REDUCE_SCATTER, whole, self.tensor_members
-                )
+                half = visible * self._time(Collective.REDUCE_SCATTER, whole, self.tensor_members)
                 reduction = np.where(split, half, all_reduce)
                 gather = np.where(split, half, 0.0)
                 forward = forward + (reduction if reduces_forward else gather)

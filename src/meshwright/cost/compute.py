@@ -14,7 +14,7 @@ import numpy as np
 
 from meshwright.cluster import Device
 from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.local import FloatArray, LocalShapes, region_of
+from meshwright.cost.local import FloatArray, LocalShapes, Region, region_of
 from meshwright.graph import (
     MATRIX_KINDS,
     Dtype,
@@ -70,7 +70,14 @@ class ComputeModel:
         self.device = device
         self.workload = workload
         self.coefficients = coefficients
-        self._memory_rate = device.memory_bandwidth_bytes_per_s * device.memory_efficiency
+        sustained = device.sustained_efficiency
+        self._memory_rate = (
+            device.memory_bandwidth_bytes_per_s * device.memory_efficiency * sustained
+        )
+
+    def _peak(self, precision: str) -> float:
+        """FLOP/s that the device keeps up through a whole step."""
+        return self.device.peak(precision) * self.device.sustained_efficiency
 
     def time(self, op: Op) -> OpTime:
         """Forward and backward of one op."""
@@ -94,14 +101,15 @@ class ComputeModel:
         return self.bytes(tuple(operand.tensor for operand in op.inputs + op.outputs))
 
     def _precision(self, op: Op) -> str:
-        """Attention and recurrences stay in 16 bits when projections run in fp8."""
-        if op.kind in (OpKind.ATTENTION, OpKind.SCAN) and self.workload.precision == "fp8":
+        """Attention and recurrences stay in 16 bits when projections run in less."""
+        narrow = self.workload.precision in ("fp8", "fp4")
+        if op.kind in (OpKind.ATTENTION, OpKind.SCAN) and narrow:
             return "bf16"
         return self.workload.recipe.peak
 
     def _contraction(self, op: Op) -> OpTime:
         precision = self._precision(op)
-        peak, curve = self.device.peak(precision), self.device.gemm_curve(precision)
+        peak, curve = self._peak(precision), self.device.gemm_curve(precision)
         flops = self.shapes.flops(op)
         memory_s = self._operand_bytes(op) / self._memory_rate
         launch_s = self._launch(op)
@@ -127,8 +135,7 @@ class ComputeModel:
     def has_weight(self, op: Op) -> bool:
         """Whether the op contracts with a learned tensor."""
         return any(
-            self.shapes.block.tensor(operand.tensor).role is Role.PARAMETER
-            for operand in op.inputs
+            self.shapes.block.tensor(operand.tensor).role is Role.PARAMETER for operand in op.inputs
         )
 
     def gemm_shape(self, op: Op) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -175,15 +182,16 @@ class ComputeModel:
 
     def _attention(self, op: Op) -> OpTime:
         device, launch_s = self.device, self._launch(op)
-        peak = device.peak(self._precision(op))
+        peak = self._peak(self._precision(op))
         flops = self.shapes.flops(op)
         factor = backward_factor(op, learned=False)
         if self.workload.attention is AttentionKernel.FUSED:
             memory_s = self._operand_bytes(op) / self._memory_rate
             extra = self.coefficients.attention_extra
-            forward = np.maximum(flops / (peak * device.attention_efficiency), memory_s)
+            short = self._short_sequence(op)
+            forward = np.maximum(short * flops / (peak * device.attention_efficiency), memory_s)
             backward = np.maximum(
-                (factor + extra) * flops / (peak * device.attention_backward_efficiency),
+                (factor + extra) * short * flops / (peak * device.attention_backward_efficiency),
                 2.0 * memory_s,
             )
         else:  # full score matrices: the mask saves nothing, every matrix passes through memory
@@ -196,6 +204,15 @@ class ComputeModel:
         return OpTime(
             forward_s=np.maximum(forward, launch_s), backward_s=np.maximum(backward, launch_s)
         )
+
+    def _short_sequence(self, op: Op) -> FloatArray:
+        """How much slower a fused kernel is on short runs of queries than on long ones.
+
+        Context ranks hold two chunks each, so that causal work is even; a kernel call sees one.
+        """
+        queries = self.shapes.length(op.inputs[0].axes[1], Region.TENSOR)
+        chunk = np.where(self.shapes.configs.context > 1, 0.5, 1.0) * queries
+        return 1.0 + self.coefficients.attention_half / chunk
 
     def _pointwise(self, op: Op) -> OpTime:
         """Memory-bound ops: every operand passes once; backward adds what was saved."""
@@ -213,4 +230,3 @@ class ComputeModel:
         if op.kind is OpKind.LOSS:  # fp32 logits and probabilities besides the logits
             return self.bytes(op.saved) + self._operand_bytes(op)
         return self._operand_bytes(op)
-

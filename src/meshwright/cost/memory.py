@@ -64,9 +64,7 @@ def _working(shapes: LocalShapes, workload: Workload) -> FloatArray:
     return largest
 
 
-def block_memory(
-    shapes: LocalShapes, workload: Workload, recompute: Recompute
-) -> BlockMemory:
+def block_memory(shapes: LocalShapes, workload: Workload, recompute: Recompute) -> BlockMemory:
     """Kept and transient bytes of one block under one recomputation mode.
 
     What a layer recomputes is alive while its backward runs: it is transient. The head runs

@@ -21,9 +21,7 @@ def members(size: IntArray, stride: IntArray, levels: Sequence[Level]) -> IntArr
     Returns:
         Shape (R, L), non-decreasing along levels; the last column is ``size``.
     """
-    columns = [
-        np.clip(level.size // np.maximum(stride, 1), 1, size) for level in levels[:-1]
-    ]
+    columns = [np.clip(level.size // np.maximum(stride, 1), 1, size) for level in levels[:-1]]
     return np.stack([*columns, size], axis=1)
 
 

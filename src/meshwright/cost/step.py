@@ -302,8 +302,7 @@ def step_cost(
 
     data = [_micro_batch_data_s(s, z, overlap) for s, z in zip(stages, modes, strict=True)]
     times = [
-        stage_time(stage, z, overlap) + steady_hop_s
-        for stage, z in zip(stages, modes, strict=True)
+        stage_time(stage, z, overlap) + steady_hop_s for stage, z in zip(stages, modes, strict=True)
     ]
     slowest = max(range(len(stages)), key=times.__getitem__)
     path_s = sum(t * stage.multiplicity for t, stage in zip(times, stages, strict=True))

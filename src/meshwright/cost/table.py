@@ -97,9 +97,7 @@ class BlockTable:
     evaluated once per distinct combination and spread over the rows.
     """
 
-    def __init__(
-        self, block: Block, rows: Rows, *, workload: Workload, model: DeviceModel
-    ) -> None:
+    def __init__(self, block: Block, rows: Rows, *, workload: Workload, model: DeviceModel) -> None:
         self._block = block
         self._rows = rows
         self._workload = workload

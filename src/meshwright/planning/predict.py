@@ -60,7 +60,7 @@ def predict(
     useful = model_flops(model, workload)
     possible = cluster_peak(cluster, workload.recipe.peak) * time.step_s
     return Prediction(
-        step_time=step_interval(time.step_s),
+        step_time=step_interval(time.step_s, num_devices=cluster.num_devices),
         tokens_per_s_per_device=workload.tokens_per_step / time.step_s / cluster.num_devices,
         mfu=useful / possible,
         hfu=(useful + _recomputed_flops(model, workload, strategy)) / possible,

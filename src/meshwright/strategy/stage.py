@@ -75,7 +75,14 @@ class Stage:
     offload: Offload = Offload.NONE
 
     def __post_init__(self) -> None:
-        for name in ("tensor", "context", "expert", "expert_tensor", "data_replicate", "data_shard"):
+        for name in (
+            "tensor",
+            "context",
+            "expert",
+            "expert_tensor",
+            "data_replicate",
+            "data_shard",
+        ):
             degree = getattr(self, name)
             if isinstance(degree, bool) or not isinstance(degree, int) or degree < 1:
                 raise StrategyError(
@@ -86,7 +93,9 @@ class Stage:
                 )
         if self.zero_stage not in (0, 1, 2, 3):
             raise StrategyError(
-                f"zero_stage is {self.zero_stage!r}", where="stage.zero_stage", allowed="0, 1, 2 or 3"
+                f"zero_stage is {self.zero_stage!r}",
+                where="stage.zero_stage",
+                allowed="0, 1, 2 or 3",
             )
         self._check_layers()
         self._check_experts()

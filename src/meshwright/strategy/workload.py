@@ -28,7 +28,7 @@ class PrecisionRecipe:
 
 #: Recipes by name. Mixed precision keeps fp32 gradients and master weights, as Megatron-LM
 #: and Transformer Engine do (Micikevicius et al. 2018; Rajbhandari et al. 2020, section 3.1).
-#: fp8 recipes keep bf16 parameters and cast them for the contractions.
+#: fp8 and fp4 recipes keep bf16 parameters and cast them for the contractions.
 PRECISIONS: dict[str, PrecisionRecipe] = {
     "bf16": PrecisionRecipe(
         peak="bf16", activation_bytes=2, parameter_bytes=2, gradient_bytes=4, master_bytes=4
@@ -38,6 +38,9 @@ PRECISIONS: dict[str, PrecisionRecipe] = {
     ),
     "fp8": PrecisionRecipe(
         peak="fp8", activation_bytes=2, parameter_bytes=2, gradient_bytes=4, master_bytes=4
+    ),
+    "fp4": PrecisionRecipe(
+        peak="fp4", activation_bytes=2, parameter_bytes=2, gradient_bytes=4, master_bytes=4
     ),
     "fp32": PrecisionRecipe(
         peak="fp32", activation_bytes=4, parameter_bytes=4, gradient_bytes=4, master_bytes=0
