@@ -6,9 +6,11 @@ carries its origin; ``plan`` prints those that decide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 from meshwright.cost.step import OverlapFactors
+from meshwright.provenance import Provenance, Source
 from meshwright.units import MIB
 
 
@@ -31,6 +33,7 @@ class Coefficients:
         step_fixed_s: host work per step.
         bucket_bytes: size of a gradient bucket, at which collectives are tuned.
         memory_reserve: share of the device memory lost to allocator fragmentation.
+        sources: origin of every number, by field name.
     """
 
     overlap: OverlapFactors
@@ -45,12 +48,15 @@ class Coefficients:
     step_fixed_s: float
     bucket_bytes: float
     memory_reserve: float
-    sources: tuple[tuple[str, str], ...]
+    sources: Mapping[str, Source] = field(hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        named = {name for name, _ in self.sources}
-        missing = {f.name for f in fields(self)} - named - {"sources"}
+        missing = {f.name for f in fields(self)} - set(self.sources) - {"sources"}
         assert not missing, f"coefficients without a source: {sorted(missing)}"
+
+
+def _analytic(text: str) -> Source:
+    return Source(kind=Provenance.ANALYTIC, text=text)
 
 
 MODERN = Coefficients(
@@ -66,25 +72,25 @@ MODERN = Coefficients(
     step_fixed_s=0.01,
     bucket_bytes=64 * MIB,
     memory_reserve=0.06,
-    sources=(
-        (
-            "overlap",
-            "analytic: reductions and gathers run beside four fifths of a pass; kernels beside "
-            "them run 1.1 to 1.3 times slower, as if a seventh of the traffic were exposed",
+    sources={
+        "overlap": _analytic(
+            "reductions and gathers run beside four fifths of a pass; kernels beside them run "
+            "1.1 to 1.3 times slower, as if a seventh of the traffic were exposed"
         ),
-        ("tensor_hidden", "analytic: Megatron-Core tp-comm-overlap hides bulk gathers only"),
-        ("context_hidden", "analytic: ring steps run beside the attention of the step before"),
-        (
-            "expert_hidden",
-            "analytic: a token goes once to each node, and shared experts run beside it",
+        "tensor_hidden": _analytic("tp-comm-overlap of Megatron-Core hides bulk gathers only"),
+        "context_hidden": _analytic("ring steps run beside the attention of the step before"),
+        "expert_hidden": _analytic(
+            "a token goes once to each node, and shared experts run beside the exchange"
         ),
-        ("pointwise_traffic", "analytic: bias, dropout and residual are one kernel"),
-        ("scan_efficiency", "analytic: chunked state-space kernels, Dao and Gu 2024, figure 10"),
-        ("attention_extra", "FlashAttention-2 (Dao 2023), section 3.2: scores computed again"),
-        ("attention_half", "analytic: FlashAttention-3 (Shah et al. 2024), figure 5, 0.5k to 16k"),
-        ("expert_imbalance", "analytic: auxiliary-loss balancing keeps the busiest rank near 1.1"),
-        ("step_fixed_s", "analytic: data loading, logging and clipping on the host"),
-        ("bucket_bytes", "analytic: default bucket of distributed optimizers, order of magnitude"),
-        ("memory_reserve", "analytic: fragmentation of a caching allocator"),
-    ),
+        "pointwise_traffic": _analytic("bias, dropout and residual are one kernel"),
+        "scan_efficiency": _analytic("chunked state-space kernels (Dao and Gu 2024, figure 10)"),
+        "attention_extra": _analytic(
+            "a fused backward computes the scores again (FlashAttention-2, Dao 2023, section 3.2)"
+        ),
+        "attention_half": _analytic("FlashAttention-3 (Shah et al. 2024), figure 5, 0.5k to 16k"),
+        "expert_imbalance": _analytic("auxiliary losses keep the busiest rank near 1.1 times"),
+        "step_fixed_s": _analytic("data loading, logging and clipping on the host"),
+        "bucket_bytes": _analytic("order of magnitude of the buckets of distributed optimizers"),
+        "memory_reserve": _analytic("fragmentation of a caching allocator"),
+    },
 )

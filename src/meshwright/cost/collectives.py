@@ -118,7 +118,8 @@ class Network:
         crossed = g > below
         rate = self._rates[Collective.ALL_TO_ALL]
         slowest = np.max(self._transfer(np.where(crossed, leaving / rate, 0.0)), axis=1)
-        return slowest + np.where(crossed, np.log2(np.maximum(g / below, 1.0)), 0) @ self.latency_s
+        seconds: FloatArray = slowest + np.log2(g / below) @ self.latency_s
+        return seconds
 
     def linear(
         self, kind: Collective, group_members: IntArray, *, reference_bytes: float

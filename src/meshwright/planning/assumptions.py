@@ -22,7 +22,7 @@ def assumptions_of(
             f"{device.name}: {format_flops(device.peak(recipe.peak))}/s in {precision}, "
             f"{format_bytes(device.memory_bytes)} of memory ({peak})."
         )
-        if precision != recipe.peak and recipe.peak != "fp32":
+        if recipe.peak not in (precision, "fp32"):
             found.append(f"{device.name} has no {recipe.peak}: it computes in {precision}.")
     found.append(
         f"{workload.precision} training with {workload.optimizer}: {recipe.parameter_bytes:g} + "

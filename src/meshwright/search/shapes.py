@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshwright.cluster import Cluster, Level
 from meshwright.cost.local import IntArray, distinct
@@ -13,6 +15,8 @@ from meshwright.cost.placement import expert_members, members
 from meshwright.search.facts import ModelFacts
 from meshwright.search.rules import MIN_CONTEXT_CHUNK, RULE_INDEX
 from meshwright.strategy import MESH_AXES, ContextAlgorithm, Space
+
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 #: A tensor group beyond the scale-up domain is tried up to this degree (small nodes).
 MIN_TENSOR_SPAN = 8
@@ -122,7 +126,7 @@ def shape_rules(shapes: Shapes, facts: ModelFacts, space: Space, cluster: Cluste
     t, c, ep, etp = shapes.tensor, shapes.context, shapes.expert, shapes.expert_tensor
     rule = np.full(len(shapes), -1, dtype=np.int64)
 
-    def exclude(name: str, bad: np.ndarray) -> None:
+    def exclude(name: str, bad: BoolArray) -> None:
         rule[(rule < 0) & bad] = RULE_INDEX[name]
 
     no = np.zeros(len(shapes), dtype=bool)
@@ -157,8 +161,11 @@ def shape_rules(shapes: Shapes, facts: ModelFacts, space: Space, cluster: Cluste
     return rule
 
 
-def _any(no: np.ndarray, conditions: Sequence[np.ndarray]) -> np.ndarray:
-    return np.logical_or.reduce([no, *conditions])
+def _any(no: BoolArray, conditions: Sequence[BoolArray]) -> BoolArray:
+    found = no
+    for condition in conditions:
+        found = found | condition
+    return found
 
 
 def strides(shapes: Shapes, space: Space) -> dict[str, IntArray]:

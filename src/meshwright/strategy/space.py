@@ -102,11 +102,15 @@ class Space:
             zero_with_pipeline=min(self.zero_with_pipeline, target.zero_with_pipeline),
             target=target.name,
         )
-        for name in _DEGREES:
-            if name in target.without:
-                allowed = getattr(both, name)
-                both = replace(both, **{name: (1,) if allowed is None else _common(allowed, (1,))})
-        return both
+        degrees = {
+            name: _without(getattr(self, name)) for name in _DEGREES if name in target.without
+        }
+        return replace(both, **degrees)  # type: ignore[arg-type]  # names are checked fields
+
+
+def _without(allowed: tuple[int, ...] | None) -> tuple[int, ...]:
+    """What is left of a degree that a framework lacks."""
+    return (1,) if allowed is None else _common(allowed, (1,))
 
 
 _T = TypeVar("_T")

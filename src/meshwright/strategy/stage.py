@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from meshwright.errors import StrategyError
 
+_DEGREES = ("tensor", "context", "expert", "expert_tensor", "data_replicate", "data_shard")
+
 
 class Recompute(StrEnum):
     """What a layer repeats in its backward instead of keeping it."""

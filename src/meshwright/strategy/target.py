@@ -48,25 +48,25 @@ def _targets() -> dict[str, Target]:
 
 
 def _target(name: str, row: dict[str, object]) -> Target:
-    def values(key: str) -> list[object]:
+    def values(key: str) -> list[str]:
         found = row[key]
         assert isinstance(found, list), f"targets.toml: {name}.{key} is not a list"
-        return found
+        return [str(value) for value in found]
 
     return Target(
         name=name,
         title=str(row["title"]),
         source=str(row["source"]),
-        zero_stages=tuple(int(str(v)) for v in values("zero_stages")),
-        sequence_parallel=tuple(bool(v) for v in values("sequence_parallel")),
+        zero_stages=tuple(int(v) for v in values("zero_stages")),
+        sequence_parallel=tuple(v == "True" for v in values("sequence_parallel")),
         recompute=tuple(Recompute(v) for v in values("recompute")),
         offload=tuple(Offload(v) for v in values("offload")),
         context_algorithms=tuple(ContextAlgorithm(v) for v in values("context_algorithms")),
-        axis_orders=tuple(tuple(str(v).split("-")) for v in values("axis_orders")),
+        axis_orders=tuple(tuple(v.split("-")) for v in values("axis_orders")),
         interleaved=bool(row["interleaved"]),
         uneven_layers=bool(row["uneven_layers"]),
         zero_with_pipeline=int(str(row["zero_with_pipeline"])),
-        without=tuple(str(v) for v in values("without")),
+        without=tuple(values("without")),
     )
 
 
