@@ -1,0 +1,9 @@
+"""``python -m meshwright.cli``."""
+
+from __future__ import annotations
+
+import sys
+
+from meshwright.cli.app import main
+
+sys.exit(main())

@@ -1,0 +1,178 @@
+"""``meshwright plan``: the best strategy for a model on a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from meshwright.cli.failures import EXIT_INTERRUPTED
+from meshwright.cli.options import (
+    CONTEXT_ALGORITHMS,
+    OFFLOAD,
+    RECOMPUTE,
+    apply,
+    json_option,
+    workload_options,
+)
+from meshwright.cli.output import print_json
+from meshwright.cli.progress import SearchProgress
+from meshwright.cli.values import AxisOrders, Count, Counts, Seconds, Words
+from meshwright.errors import MeshwrightError, UsageError
+
+if TYPE_CHECKING:
+    from meshwright.planning import PlanResult
+    from meshwright.strategy import Space, Workload
+
+_EPILOG = """\b
+Examples:
+  meshwright plan llama-3.1-405b --cluster 2048x8xH100 \\
+      --global-batch-size 2048 --seq-length 8192
+  meshwright plan ./config.json --cluster my-cluster.toml \\
+      --global-batch-size 1024 --seq-length 4096 --top 5 --json
+  meshwright plan mixtral-8x22b --cluster 16x8xH100 -b 512 -s 4096 \\
+      --tp 2,4,8 --zero 1 --target megatron -o my-plan
+"""
+
+_SPACE = apply(
+    click.option("--tp", "--tensor", type=Counts(), help="Tensor degrees that are allowed."),
+    click.option("--pp", "--pipeline", type=Counts(), help="Pipeline degrees."),
+    click.option("--cp", "--context", type=Counts(), help="Context degrees."),
+    click.option("--dp", "--data", type=Counts(), help="Data degrees."),
+    click.option("--ep", "--expert", type=Counts(), help="Expert degrees."),
+    click.option("--etp", "--expert-tensor", type=Counts(), help="Degrees inside one expert."),
+    click.option("--vpp", "--virtual-stages", type=Counts(), help="Virtual stages per device."),
+    click.option("--micro-batch-size", "--mbs", type=Counts(), help="Micro-batch sizes."),
+    click.option("--zero", "--zero-stage", type=Words("0123"), help="ZeRO stages, 0 to 3."),
+    click.option("--recompute", type=Words(RECOMPUTE), help=f"Of {', '.join(RECOMPUTE)}."),
+    click.option(
+        "--sequence-parallel/--no-sequence-parallel",
+        default=None,
+        help="Only with, or only without.",
+    ),
+    click.option("--offload", type=Words(OFFLOAD), help="`optimizer`: its state in host memory."),
+    click.option(
+        "--context-algorithm",
+        type=Words(CONTEXT_ALGORITHMS),
+        help=f"Of {', '.join(CONTEXT_ALGORITHMS)}.",
+    ),
+    click.option(
+        "--axis-order",
+        type=AxisOrders(),
+        help="Mesh axes, innermost first, e.g. tensor-context-data-pipeline.",
+    ),
+)
+
+
+@click.command("plan", epilog=_EPILOG)
+@click.argument("model")
+@workload_options()
+@_SPACE
+@click.option("--target", metavar="NAME", help="Only what this framework can run.")
+@click.option("--top", type=Count(), default=5, show_default=True, help="Plans to show.")
+@click.option("--time-limit", type=Seconds(), help="Stop the search after so many seconds.")
+@click.option(
+    "--output", "-o", metavar="DIR", type=click.Path(path_type=Path), help="Write plan.json there."
+)
+@json_option
+def command(model: str, cluster: str, as_json: bool, **options: Any) -> int:
+    """Find the fastest way to train MODEL on a cluster.
+
+    MODEL is a catalogue name, the path of a config.json, or its text. Options of the space fix
+    one dimension each, or limit it to a list such as 1,2,4.
+    """
+    top, output = int(options["top"]), options["output"]
+    if top > MAX_TOP:
+        raise UsageError(
+            f"{top} plans", where="--top", allowed=f"1 to {MAX_TOP}", fix="ask for fewer"
+        )
+    with SearchProgress(options["time_limit"]) as progress:
+        result = _plan(model, cluster, options, top=top, progress=progress)
+    written = None
+    if output is not None:
+        from meshwright.planning.serialize import save_plan
+
+        written = save_plan(result.best, output)
+    if as_json:
+        from meshwright.explain.as_json import result_json
+
+        print_json(result_json(result))
+    else:
+        from meshwright.explain.terminal import print_result
+
+        print_result(result, model=model, cluster=cluster, written=written)
+    return EXIT_INTERRUPTED if progress.interrupted else 0
+
+
+#: More plans than anybody reads.
+MAX_TOP = 100
+
+
+def _plan(
+    model: str, cluster: str, options: dict[str, Any], *, top: int, progress: SearchProgress
+) -> PlanResult:
+    from meshwright.planning import plan
+
+    try:
+        return plan(
+            model,
+            cluster,
+            workload_from(options),
+            space=space_from(options),
+            target=options["target"],
+            top=top,
+            on_progress=progress,
+        )
+    except MeshwrightError:
+        if progress.interrupted:
+            raise KeyboardInterrupt from None
+        if progress.timed_out:
+            raise UsageError(
+                "the search found no plan within the time limit",
+                where="--time-limit",
+                allowed="long enough for the first plan, which takes about a second",
+                fix="raise the limit, or fix some dimensions of the space",
+            ) from None
+        raise
+
+
+def workload_from(options: dict[str, Any]) -> Workload:
+    """The workload that the options describe."""
+    from meshwright.strategy import AttentionKernel, Workload
+
+    return Workload(
+        global_batch_size=options["global_batch_size"],
+        seq_length=options["seq_length"],
+        precision=options["precision"] or "bf16",
+        optimizer=options["optimizer"] or "adam",
+        attention=AttentionKernel(options["attention"] or "fused"),
+    )
+
+
+def space_from(options: dict[str, Any]) -> Space:
+    """The space that the options leave."""
+    from meshwright.strategy import ContextAlgorithm, Offload, Recompute, Space
+
+    flags = {
+        "tensor": options["tp"],
+        "pipeline": options["pp"],
+        "context": options["cp"],
+        "data": options["dp"],
+        "expert": options["ep"],
+        "expert_tensor": options["etp"],
+        "virtual_stages": options["vpp"],
+        "micro_batch_sizes": options["micro_batch_size"],
+        "axis_orders": options["axis_order"],
+        "zero_stages": _each(int, options["zero"]),
+        "recompute": _each(Recompute, options["recompute"]),
+        "offload": _each(Offload, options["offload"]),
+        "context_algorithms": _each(ContextAlgorithm, options["context_algorithm"]),
+    }
+    if options["sequence_parallel"] is not None:
+        flags["sequence_parallel"] = (options["sequence_parallel"],)
+    return Space(**{name: value for name, value in flags.items() if value is not None})
+
+
+def _each(kind: Any, words: tuple[str, ...] | None) -> tuple[Any, ...] | None:
+    return None if words is None else tuple(kind(word) for word in words)

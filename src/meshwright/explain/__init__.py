@@ -1,0 +1,1 @@
+"""Why this plan: what a user sees of a result, first as data, then rendered."""

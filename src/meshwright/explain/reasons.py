@@ -1,0 +1,165 @@
+"""Why a plan is as fast as it is, what binds it, and what would change the choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from meshwright.explain.parts import Part, memory_parts, time_parts
+from meshwright.explain.words import recompute_mode
+from meshwright.planning import Plan, PlanResult
+from meshwright.strategy import Strategy
+from meshwright.units import format_bytes, format_percent, format_seconds
+
+#: With less of the device memory left than this share, memory binds: one more micro-batch in
+#: flight or one step less of sharding does not fit.
+TIGHT_SHARE = 0.10
+
+
+def binding_sentences(plan: Plan) -> tuple[str, ...]:
+    """Which stage and resource bind: time first, then memory."""
+    return (*_time_binding(plan), _memory_binding(plan))
+
+
+def _time_binding(plan: Plan) -> Iterator[str]:
+    time = plan.prediction.time
+    parts = sorted(time_parts(time), key=lambda part: -part.value)
+    first, others = parts[0], [part for part in parts[1:] if part.share >= 0.005]
+    yield (
+        f"Time: bound by {first.name}, {format_seconds(first.value)} of "
+        f"{format_seconds(time.step_s)} ({format_percent(first.share)})"
+        + (f"; then {_listed(others[:3])}." if others else ".")
+    )
+    hidden_s = time.data_total_s - time.data_s
+    if time.data_total_s > 0.0 and hidden_s > 0.05 * time.step_s:
+        yield (
+            f"Of {format_seconds(time.data_total_s)} of gradient and parameter traffic, "
+            f"{format_seconds(hidden_s)} are hidden behind compute: a slower network shows first "
+            "there."
+        )
+
+
+def _listed(parts: list[Part]) -> str:
+    return ", ".join(
+        f"{part.name} {format_seconds(part.value)} ({format_percent(part.share)})" for part in parts
+    )
+
+
+def _memory_binding(plan: Plan) -> str:
+    prediction = plan.prediction
+    memory = prediction.tightest
+    share = memory.headroom_bytes / memory.capacity_bytes
+    largest = max(memory_parts(memory), key=lambda part: part.value)
+    stage = tightest_stage(plan)
+    at = f"stage {stage + 1} of {plan.strategy.pipeline}" if plan.strategy.pipeline > 1 else "it"
+    state = "does not fit" if share < 0 else "binds" if share < TIGHT_SHARE else "does not bind"
+    left = (
+        f"{format_bytes(-memory.headroom_bytes)} are lacking"
+        if share < 0
+        else f"{format_percent(share)} are left"
+    )
+    return (
+        f"Memory {state}: {at} needs {format_bytes(memory.total_bytes)} of "
+        f"{format_bytes(memory.capacity_bytes)} per device, {left}; the largest part is "
+        f"{largest.name}, {format_bytes(largest.value)}."
+    )
+
+
+def stage_of_memory(strategy: Strategy) -> tuple[int, ...]:
+    """The stage of every entry of ``Prediction.memory``: one entry per stage and group."""
+    return tuple(i for i, stage in enumerate(strategy.stages) for _ in stage.groups)
+
+
+def tightest_stage(plan: Plan) -> int:
+    """The stage whose devices have least headroom."""
+    memory = plan.prediction.memory
+    index = min(range(len(memory)), key=lambda i: memory[i].headroom_bytes)
+    return stage_of_memory(plan.strategy)[index]
+
+
+def alternative_sentences(result: PlanResult) -> tuple[str, ...]:
+    """The nearest alternative, what it trades, and where the choice would turn."""
+    if not result.alternatives:
+        return ("No other strategy in the space fits.",)
+    best, other = result.best, result.alternatives[0]
+    slower_s = other.prediction.step_time_s - best.prediction.step_time_s
+    sentences = [
+        f"Nearest alternative: {differences(best.strategy, other.strategy)}; "
+        f"{format_percent(slower_s / best.prediction.step_time_s)} slower, "
+        f"{_memory_change(best, other)}."
+    ]
+    turning = _turning_point(best, other, slower_s)
+    if turning:
+        sentences.append(turning)
+    sentences += _thrift(result)
+    return tuple(sentences)
+
+
+def differences(a: Strategy, b: Strategy) -> str:
+    """What ``b`` does otherwise than ``a``."""
+    one, two = _choices(a), _choices(b)
+    found = [f"{name} {two[name]} instead of {one[name]}" for name in one if one[name] != two[name]]
+    return ", ".join(found) or "the same degrees in another arrangement"
+
+
+def _choices(strategy: Strategy) -> dict[str, str]:
+    stage = strategy.stages[0]
+    return {
+        "tensor": str(stage.tensor),
+        "context": str(stage.context),
+        "pipeline": str(strategy.pipeline),
+        "virtual stages": str(strategy.virtual_stages),
+        "data": str(strategy.data),
+        "expert": str(stage.expert),
+        "expert-tensor": str(stage.expert_tensor),
+        "micro-batch": str(strategy.micro_batch_size),
+        "ZeRO": str(stage.zero_stage),
+        "recomputation": recompute_mode(strategy),
+        "sequence parallelism": "on" if stage.sequence_parallel else "off",
+        "offload": stage.offload.value,
+    }
+
+
+def _memory_change(best: Plan, other: Plan) -> str:
+    change = other.prediction.peak_memory_bytes - best.prediction.peak_memory_bytes
+    word = "more" if change > 0 else "less"
+    return f"{format_bytes(abs(change))} {word} peak memory"
+
+
+def _turning_point(best: Plan, other: Plan, slower_s: float) -> str | None:
+    """How much better the alternative's worst part would have to be for it to win."""
+    pairs = zip(time_parts(best.prediction.time), time_parts(other.prediction.time), strict=True)
+    excess, part = max(((b.value - a.value, b) for a, b in pairs), key=lambda pair: pair[0])
+    if slower_s <= 0.0 or excess < slower_s or part.value <= 0.0:
+        return None
+    return (
+        f"It would win if its {part.name} ({format_seconds(part.value)}) were "
+        f"{format_percent(slower_s / part.value)} less than predicted."
+    )
+
+
+def _thrift(result: PlanResult) -> Iterator[str]:
+    """The plan of least memory, where it saves something worth a sentence."""
+    if not result.pareto:
+        return
+    least = min(result.pareto, key=lambda point: point.peak_memory_bytes)
+    best = result.best.prediction
+    if least.peak_memory_bytes < 0.9 * best.peak_memory_bytes:
+        yield (
+            f"Least memory: {differences(result.best.strategy, least.strategy)}: "
+            f"{format_bytes(least.peak_memory_bytes)} per device for "
+            f"{format_seconds(least.step_time_s)} per step."
+        )
+
+
+def bound_sentence(result: PlanResult) -> str:
+    """How good the answer is proved to be."""
+    found = (
+        f"{result.candidates:,} candidates, {result.evaluated:,} evaluated in "
+        f"{format_seconds(result.search_s)}"
+    )
+    if result.complete:
+        return f"{found}: under this cost model no strategy of the space is faster."
+    return (
+        f"{found}, then stopped: the optimum is at most {format_percent(result.gap)} faster "
+        f"(roofline {format_seconds(result.lower_bound_s)})."
+    )
