@@ -55,6 +55,8 @@ PUBLISHED = {
     "Nemotron-3-Nano-30B-A3B": ("31.6", "model card of Nemotron 3 Nano"),
     "Nemotron-H-8B": ("8.1", "weights of nvidia/Nemotron-H-8B-Base-8K"),
     "MiniMax-Text-01": ("456", "arXiv 2501.08313, abstract"),
+    "Kimi-Linear-48B-A3B": ("49", "weights of moonshotai/Kimi-Linear-48B-A3B-Base: 49B"),
+    "Jamba-v0.1": ("52", "arXiv 2403.19887, section 3"),
     "MiMo-V2-Flash": ("309", "model card of MiMo-V2-Flash"),
     "MiMo-7B as qwen2": ("7.6", "weights of XiaomiMiMo/MiMo-7B-Base without the module"),
 }

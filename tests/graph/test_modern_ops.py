@@ -14,9 +14,11 @@ from meshwright.graph.builders.linear_attention import (
     DeltaNetSpec,
     LightningSpec,
     gated_delta_net,
+    kimi_delta_attention,
     lightning_attention,
 )
 from meshwright.graph.builders.mamba import Mamba2Spec, mamba2
+from meshwright.graph.builders.mamba1 import Mamba1Spec, mamba1
 from meshwright.graph.builders.mla import MlaSpec, latent_attention
 from meshwright.graph.builders.pooled_attention import PooledSpec, pooled_attention
 from meshwright.graph.builders.sparse import IndexerSpec
@@ -252,3 +254,23 @@ def test_recurrences_and_attention_reduce_nothing_along_heads(name: str) -> None
             if op.kind in (OpKind.SCAN, OpKind.ATTENTION):
                 split = {a for a in op.reductions if block.axis(a).split is Split.TENSOR}
                 assert not split, (block.name, op.name)
+
+
+def test_mamba_of_the_first_kind_by_hand() -> None:
+    spec = Mamba1Spec(inner=6, state=4, rank=3, kernel=2)
+    block = layer(lambda b, x: mamba1(b, x, spec))
+    # In 10x12, convolution 6x2 and bias, step 6x3, B and C 6x4, back 3x6 and bias, A 6x4, D 6.
+    parts = (120, 18, 18, 48, 24, 24, 6, 60, 10)
+    assert block.parameter_count() == sum(parts)
+    assert flops(block, "ssm_scan", batch=1, length=8) == 8 * 6 * (8 * 4 + 2)
+
+
+def test_kimi_delta_attention_decays_per_channel() -> None:
+    spec = DeltaNetSpec(key_heads=4, key_dim=3, value_heads=4, value_dim=3, kernel=2, chunk=4)
+    block = layer(lambda b, x: kimi_delta_attention(b, x, spec))
+    # Queries, keys, values 36; write 4; two ranks of 3 and back to 12; A 4, bias 12; norm 3.
+    parts = (10 * 36, 36 * 2, 10 * 4, 2 * (10 * 3 + 3 * 12), 4 + 12, 3, 120, 10)
+    assert block.parameter_count() == sum(parts)
+    assert block.tensor("delta_decay").dims[2:] == ("delta_head", "delta_key_dim")
+    by_hand = 8 * 4 * (4 * 10 * 3 + 6 * 9 + 16 / 3)
+    assert flops(block, "delta_scan", batch=1, length=8) == pytest.approx(by_hand)

@@ -79,13 +79,52 @@ def gated_delta_net(b: BlockBuilder, x: str, spec: DeltaNetSpec) -> str:
     return b.matmul("delta_out", y, contract=(head, value_dim), produce=("hidden",))
 
 
+def kimi_delta_attention(b: BlockBuilder, x: str, spec: DeltaNetSpec) -> str:
+    """Kimi delta attention: the same rule with a decay per channel (arXiv 2510.26692).
+
+    Decay and output gate are projected through a rank of one head's width; key and value
+    heads are as many and as wide.
+    """
+    head = b.axis("delta_head", spec.value_heads, Split.TENSOR)
+    key_dim = b.axis("delta_key_dim", spec.key_dim)
+    value_dim = b.axis("delta_value_dim", spec.value_dim)
+    rank = b.axis("delta_rank", spec.value_dim)
+
+    def project(name: str, produce: tuple[str, ...], *, fused: bool = True) -> str:
+        return b.matmul(name, x, contract=("hidden",), produce=produce, fused=fused)
+
+    parts = (
+        project("delta_query", (head, key_dim), fused=False),
+        project("delta_key", (head, key_dim)),
+        project("delta_value", (head, value_dim)),
+    )
+    write = project("delta_write", (head,))
+    low_decay, low_gate = project("delta_decay_down", (rank,)), project("delta_gate_down", (rank,))
+    decay = b.matmul("delta_decay", low_decay, contract=(rank,), produce=(head, key_dim))
+    gate = b.matmul("delta_gate", low_gate, contract=(rank,), produce=(head, value_dim))
+    q, k, v = (
+        causal_conv(b, part, kernel=spec.kernel, bias=False, name=f"{part}_conv", fused=i > 0)
+        for i, part in enumerate(parts)
+    )
+    y = _delta_scan(b, (q, k, v, write, decay), chunk=spec.chunk)
+    y = b.norm("delta_norm", y, over=value_dim)
+    y = b.elementwise("delta_gated", (y, gate), saved=(y, gate), factor=5.0)
+    return b.matmul("delta_out", y, contract=(head, value_dim), produce=("hidden",))
+
+
 def _delta_scan(b: BlockBuilder, inputs: tuple[str, str, str, str, str], *, chunk: int) -> str:
-    """The recurrence. Fused kernels keep its inputs and the triangular inverse."""
-    q, _, v, _, _ = inputs
+    """The recurrence. Fused kernels keep its inputs and the triangular inverse.
+
+    The step bias has the shape of the decay: one per head, or one per channel.
+    """
+    q, _, v, _, decay = inputs
     key_dim = b.dims(q)[-1]
     head, value_dim = b.dims(v)[2:]
     chunks, inside = chunk_axis(b, chunk), b.axis("chunk_token", chunk)
-    learned = tuple(b.parameter(f"delta_scan.{n}", (head,)) for n in ("a_log", "step_bias"))
+    learned = (
+        b.parameter("delta_scan.a_log", (head,)),
+        b.parameter("delta_scan.step_bias", b.dims(decay)[2:]),
+    )
     inverse = b.activation("delta_inverse", (BATCH, SEQ, head, inside))
     states = b.activation("delta_states", (BATCH, chunks, head, key_dim, value_dim), Dtype.FP32)
     out = b.activation("delta_scan", b.dims(v))
