@@ -18,7 +18,7 @@ from itertools import product
 import numpy as np
 
 from meshwright.cost.step import OverlapFactors, StateMode
-from meshwright.search import UniformResult, UniformTables, native, reference
+from meshwright.search import NO_PIPELINE_LIMIT, UniformResult, UniformTables, native, reference
 from meshwright.search._layout import LAYOUT
 from meshwright.units import GIB, GIGA, MEGA, MICROSECOND, MILLISECOND
 
@@ -136,6 +136,8 @@ def shape_fields(pipelines: list[int], tensors: list[int]) -> dict[str, FieldVal
         "hop_link": (order + 3) % AXIS_ORDERS,
         "dense_shards": np.maximum(data, 2),
         "expert_shards": np.ones_like(data),
+        "dense_ranks": np.maximum(data, 2),
+        "expert_ranks": np.ones_like(data),
     }
 
 
@@ -150,6 +152,8 @@ def build(*, capacity_bytes: float) -> UniformTables:
         **shape_fields(pipelines, tensors),
         "gather_latency_s": 20 * MICROSECOND * links,
         "gather_s_per_byte": links / (50 * GIGA),
+        "scatter_latency_s": 20 * MICROSECOND * links,
+        "scatter_s_per_byte": links / (50 * GIGA),
         "reduce_latency_s": 40 * MICROSECOND * links,
         "reduce_s_per_byte": 2 * links / (50 * GIGA),
         "hop_latency_s": 10 * MICROSECOND * links,
@@ -157,16 +161,18 @@ def build(*, capacity_bytes: float) -> UniformTables:
         **partition_fields(pipelines),
         "modes": MODES,
         "mode_needs_shards": np.array([0, 1, 1, 1]),
+        "mode_max_pipeline": np.full(len(MODES), NO_PIPELINE_LIMIT),
         "optimizer_s_per_parameter": np.full((1, len(MODES)), 12 * MICROSECOND / MEGA),
         "capacity_bytes": np.array([capacity_bytes]),
         "framework_bytes": np.array([2.0 * GIB]),
         "overlap": OverlapFactors(gather=0.8, scatter=0.8, p2p=0.5, tail=0.05),
         "global_batch": GLOBAL_BATCH,
-        "rules": 4,
+        "rules": 5,
         "rule_batch": 0,
         "rule_interleave": 1,
         "rule_unsharded": 2,
-        "rule_memory": 3,
+        "rule_zero_pipeline": 3,
+        "rule_memory": 4,
     }
     return UniformTables(**fields)  # type: ignore[arg-type]
 

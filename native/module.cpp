@@ -106,12 +106,16 @@ void read_rows_and_shapes(Reader &reader, Tables &tables) {
     tables.hop_link = reader.array<std::int32_t>("hop_link", {S});
     tables.dense_shards = reader.array<std::int32_t>("dense_shards", {S});
     tables.expert_shards = reader.array<std::int32_t>("expert_shards", {S});
+    tables.dense_ranks = reader.array<std::int32_t>("dense_ranks", {S});
+    tables.expert_ranks = reader.array<std::int32_t>("expert_ranks", {S});
 }
 
 void read_links_and_classes(Reader &reader, Tables &tables) {
     const auto B = tables.blocks, P = tables.partitions, C = tables.classes, G = tables.links;
     tables.gather_latency_s = reader.array<double>("gather_latency_s", {G});
     tables.gather_s_per_byte = reader.array<double>("gather_s_per_byte", {G});
+    tables.scatter_latency_s = reader.array<double>("scatter_latency_s", {G});
+    tables.scatter_s_per_byte = reader.array<double>("scatter_s_per_byte", {G});
     tables.reduce_latency_s = reader.array<double>("reduce_latency_s", {G});
     tables.reduce_s_per_byte = reader.array<double>("reduce_s_per_byte", {G});
     tables.hop_latency_s = reader.array<double>("hop_latency_s", {G});
@@ -131,6 +135,7 @@ void read_modes_and_devices(Reader &reader, Tables &tables) {
     }
     const auto T = tables.device_types, Z = tables.mode_count();
     tables.mode_needs_shards = reader.array<std::uint8_t>("mode_needs_shards", {Z});
+    tables.mode_max_pipeline = reader.array<std::int32_t>("mode_max_pipeline", {Z});
     tables.optimizer_s_per_parameter = reader.array<double>("optimizer_s_per_parameter", {T, Z});
     tables.capacity_bytes = reader.array<double>("capacity_bytes", {T});
     tables.framework_bytes = reader.array<double>("framework_bytes", {T});
@@ -148,6 +153,7 @@ void read_modes_and_devices(Reader &reader, Tables &tables) {
         .batch = reader.scalar<std::int32_t>("rule_batch"),
         .interleave = reader.scalar<std::int32_t>("rule_interleave"),
         .unsharded = reader.scalar<std::int32_t>("rule_unsharded"),
+        .zero_pipeline = reader.scalar<std::int32_t>("rule_zero_pipeline"),
         .memory = reader.scalar<std::int32_t>("rule_memory"),
     };
 }

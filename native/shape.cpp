@@ -62,29 +62,51 @@ std::span<const ShapeEvaluator::BlockCount> ShapeEvaluator::blocks_of(std::int64
             class_blocks_begin_[c + 1] - class_blocks_begin_[c]};
 }
 
-double ShapeEvaluator::group_s(double dense, double expert, double calls,
-                               double bytes_per_parameter, bool all_reduce) const {
-    const double *latency_s = all_reduce ? tables_.reduce_latency_s : tables_.gather_latency_s;
-    const double *s_per_byte = all_reduce ? tables_.reduce_s_per_byte : tables_.gather_s_per_byte;
+double ShapeEvaluator::group_s(Collective kind, double dense, double expert, double calls,
+                               double bytes_per_parameter) const {
+    const double *latency_s = tables_.gather_latency_s, *s_per_byte = tables_.gather_s_per_byte;
+    if (kind == Collective::kScatter) {
+        latency_s = tables_.scatter_latency_s;
+        s_per_byte = tables_.scatter_s_per_byte;
+    } else if (kind == Collective::kReduce) {
+        latency_s = tables_.reduce_latency_s;
+        s_per_byte = tables_.reduce_s_per_byte;
+    }
+    // Replicas of a shard have no part in a gather.
+    const bool gather = kind == Collective::kGather;
+    const auto *dense_members = gather ? tables_.dense_shards : tables_.dense_ranks;
+    const auto *expert_members = gather ? tables_.expert_shards : tables_.expert_ranks;
     double total = 0.0;
-    if (dense > 0.0 && tables_.dense_shards[shape_] > 1) {
+    if (dense > 0.0 && dense_members[shape_] > 1) {
         const auto link = tables_.dense_link[shape_];
         total += calls * latency_s[link] + dense * bytes_per_parameter * s_per_byte[link];
     }
-    if (expert > 0.0 && tables_.expert_shards[shape_] > 1) {
+    if (expert > 0.0 && expert_members[shape_] > 1) {
         const auto link = tables_.expert_link[shape_];
         total += calls * latency_s[link] + expert * bytes_per_parameter * s_per_byte[link];
     }
     return total;
 }
 
-void ShapeEvaluator::prepare(std::int64_t shape, Range classes, bool every_mode) {
-    shape_ = shape;
-    first_class_ = classes.first;
+ShapeEvaluator::SkippedModes ShapeEvaluator::choose_modes(std::int64_t shape) {
+    const bool sharded = tables_.dense_shards[shape] > 1 || tables_.expert_shards[shape] > 1;
+    SkippedModes skipped{0, 0};
     modes_.clear();
     for (std::int64_t z = 0; z < tables_.mode_count(); ++z) {
-        if (every_mode || !tables_.mode_needs_shards[z]) modes_.push_back(z);
+        if (!sharded && tables_.mode_needs_shards[z]) {
+            ++skipped.unsharded;
+        } else if (tables_.pipeline[shape] > tables_.mode_max_pipeline[z]) {
+            ++skipped.zero_pipeline;
+        } else {
+            modes_.push_back(z);
+        }
     }
+    return skipped;
+}
+
+void ShapeEvaluator::prepare(std::int64_t shape, Range classes) {
+    shape_ = shape;
+    first_class_ = classes.first;
     const std::size_t count = modes_.size();
     update_s_.clear();
     for (std::int64_t t = 0; t < tables_.device_types; ++t) {
@@ -123,8 +145,12 @@ void ShapeEvaluator::prepare_class(std::int64_t index) {
     std::size_t at = static_cast<std::size_t>(index - first_class_) * modes_.size();
     for (const auto z : modes_) {
         const StateMode &mode = tables_.modes[static_cast<std::size_t>(z)];
-        const double gather_s = group_s(dense, expert, calls, mode.gather_bytes, false);
-        const double scatter_s = group_s(dense, expert, calls, mode.reduce_bytes, false);
+        const double gather_s =
+            group_s(Collective::kGather, dense, expert, calls, mode.gather_bytes);
+        const double scatter_s =
+            group_s(Collective::kScatter, dense, expert, calls, mode.reduce_bytes);
+        const double reduce_s =
+            group_s(Collective::kReduce, dense, expert, calls, mode.reduce_bytes);
         double bytes = mode.parameter_bytes * owned(mode.parameter_sharded) +
                        mode.gradient_bytes * owned(mode.gradient_sharded) +
                        mode.optimizer_bytes * owned(mode.optimizer_sharded);
@@ -136,9 +162,7 @@ void ShapeEvaluator::prepare_class(std::int64_t index) {
         states_.backward_s[at] =
             states_.gather_s[at] + (mode.scatter_per_micro_batch ? scatter_s : 0.0);
         states_.reduce_s[at] =
-            mode.reduce_at_step    ? group_s(dense, expert, calls, mode.reduce_bytes, true)
-            : mode.scatter_at_step ? scatter_s
-                                   : 0.0;
+            mode.reduce_at_step ? reduce_s : mode.scatter_at_step ? scatter_s : 0.0;
         states_.restore_s[at] = mode.gather_at_step ? gather_s : 0.0;
         states_.owned[at] = owned(mode.optimizer_sharded);
         ++at;
@@ -289,8 +313,8 @@ bool ShapeEvaluator::run(std::int64_t shape, Findings &findings, const std::atom
     const std::int64_t modes = tables_.mode_count();
     const Range classes{tables_.partition_classes[partitions.first],
                         tables_.partition_classes[partitions.last]};
-    prepare(shape, classes, tables_.dense_shards[shape] > 1 || tables_.expert_shards[shape] > 1);
-    const std::int64_t skipped_modes = modes - static_cast<std::int64_t>(modes_.size());
+    const SkippedModes skipped = choose_modes(shape);
+    prepare(shape, classes);
 
     const std::int64_t first_row = tables_.base[shape] * tables_.rows_per_base();
     for (std::int64_t row = first_row; row < first_row + tables_.rows_per_base(); ++row) {
@@ -312,7 +336,8 @@ bool ShapeEvaluator::run(std::int64_t shape, Findings &findings, const std::atom
                 findings.exclude(tables_.rule.interleave, modes);
                 continue;
             }
-            findings.exclude(tables_.rule.unsharded, skipped_modes);
+            findings.exclude(tables_.rule.unsharded, skipped.unsharded);
+            findings.exclude(tables_.rule.zero_pipeline, skipped.zero_pipeline);
             if (modes_.empty()) continue;
             run_leaf({row, p, micro_batches,
                       {tables_.partition_classes[p], tables_.partition_classes[p + 1]}},
@@ -325,9 +350,10 @@ bool ShapeEvaluator::run(std::int64_t shape, Findings &findings, const std::atom
 double ShapeEvaluator::step_s(const Candidate &candidate) {
     const std::int64_t p = candidate.partition;
     const Range classes{tables_.partition_classes[p], tables_.partition_classes[p + 1]};
-    prepare(candidate.shape, classes, true);
+    modes_ = {candidate.mode};
+    prepare(candidate.shape, classes);
     time({candidate.row, p, micro_batches_of(candidate.row), classes});
-    return step_s_[static_cast<std::size_t>(candidate.mode)];
+    return step_s_.front();
 }
 
 }  // namespace meshwright

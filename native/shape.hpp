@@ -12,6 +12,9 @@
 
 namespace meshwright {
 
+// Those among ranks that share parameters.
+enum class Collective { kGather, kScatter, kReduce };
+
 // What one thread has found.
 struct Findings {
     Findings(std::size_t top_k, std::int64_t rules)
@@ -65,10 +68,15 @@ private:
         Range classes;
     };
 
-    void prepare(std::int64_t shape, Range classes, bool every_mode);
+    // Of the shape, what its rows do not change: which modes apply, and how many do not.
+    struct SkippedModes {
+        std::int64_t unsharded, zero_pipeline;
+    };
+    SkippedModes choose_modes(std::int64_t shape);  // sets modes_
+    void prepare(std::int64_t shape, Range classes);  // for modes_
     void prepare_class(std::int64_t index);
-    double group_s(double dense, double expert, double calls, double bytes_per_parameter,
-                   bool all_reduce) const;
+    double group_s(Collective kind, double dense, double expert, double calls,
+                   double bytes_per_parameter) const;
     std::int64_t micro_batches_of(std::int64_t row) const;  // 0 when the batch does not divide
     void run_leaf(const Leaf &leaf, Findings &findings);
     bool memory(const Leaf &leaf);  // whether any mode fits

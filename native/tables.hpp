@@ -20,7 +20,7 @@ struct OverlapFactors {
 };
 
 struct RuleIds {
-    std::int32_t batch, interleave, unsharded, memory;
+    std::int32_t batch, interleave, unsharded, zero_pipeline, memory;
 };
 
 struct Tables {
@@ -40,11 +40,13 @@ struct Tables {
     const std::int32_t *base, *pipeline, *data;                  // [S]
     const std::int32_t *dense_link, *expert_link, *hop_link;     // [S]
     const std::int32_t *dense_shards, *expert_shards;            // [S]
+    const std::int32_t *dense_ranks, *expert_ranks;              // [S], shards x replicas
 
     // Links: what a group pays.
-    const double *gather_latency_s, *gather_s_per_byte;  // [G]
-    const double *reduce_latency_s, *reduce_s_per_byte;  // [G]
-    const double *hop_latency_s, *hop_s_per_byte;        // [G]
+    const double *gather_latency_s, *gather_s_per_byte;    // [G]
+    const double *scatter_latency_s, *scatter_s_per_byte;  // [G]
+    const double *reduce_latency_s, *reduce_s_per_byte;    // [G]
+    const double *hop_latency_s, *hop_s_per_byte;          // [G]
 
     // Partitions: how the layers are cut into stages, sorted by pipeline degree.
     const std::int32_t *partition_pipeline, *partition_virtual;  // [P]
@@ -58,6 +60,7 @@ struct Tables {
     // State modes.
     std::vector<StateMode> modes;            // [Z]
     const std::uint8_t *mode_needs_shards;   // [Z]
+    const std::int32_t *mode_max_pipeline;   // [Z]
     const double *optimizer_s_per_parameter;  // [T, Z]
 
     // Devices and the step.

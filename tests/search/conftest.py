@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from meshwright.cost.step import OverlapFactors, StateMode
-from meshwright.search import UniformTables
+from meshwright.search import NO_PIPELINE_LIMIT, UniformTables
 from meshwright.search._layout import LAYOUT
 
 
@@ -46,7 +46,9 @@ def random_partitions(rng, *, device_types, blocks):
 
 def random_fields(seed, *, device_types, blocks, tight):
     rng = np.random.default_rng(seed)
-    bases, rows_per_base, shapes, links, modes, rules = rng.integers(1, [4, 5, 7, 4, 5, 4]) + 3
+    bases, rows_per_base, shapes, links, modes, rules = rng.integers(
+        [4, 4, 4, 4, 4, 5], [7, 8, 10, 7, 8, 8]
+    )
     t, b, r = device_types, blocks, bases * rows_per_base
     capacity = rng.uniform(20, 120, t) if tight else rng.uniform(1e3, 2e3, t)
     sparse = rng.random((b, bases)) < 0.5
@@ -66,10 +68,14 @@ def random_fields(seed, *, device_types, blocks, tight):
         "dense_link": rng.integers(0, links, shapes),
         "expert_link": rng.integers(0, links, shapes),
         "hop_link": rng.integers(0, links, shapes),
-        "dense_shards": rng.choice([1, 2, 4], shapes),
-        "expert_shards": rng.choice([1, 2], shapes),
+        "dense_shards": (dense_shards := rng.choice([1, 2, 4], shapes)),
+        "expert_shards": (expert_shards := rng.choice([1, 2], shapes)),
+        "dense_ranks": dense_shards * rng.choice([1, 1, 2, 3], shapes),
+        "expert_ranks": expert_shards * rng.choice([1, 2], shapes),
         "gather_latency_s": rng.uniform(0, 0.1, links),
         "gather_s_per_byte": rng.uniform(0, 0.5, links),
+        "scatter_latency_s": rng.uniform(0, 0.15, links),
+        "scatter_s_per_byte": rng.uniform(0, 0.7, links),
         "reduce_latency_s": rng.uniform(0, 0.2, links),
         "reduce_s_per_byte": rng.uniform(0, 1, links),
         "hop_latency_s": rng.uniform(0, 0.1, links),
@@ -77,6 +83,7 @@ def random_fields(seed, *, device_types, blocks, tight):
         **random_partitions(rng, device_types=t, blocks=b),
         "modes": tuple(random_mode(rng) for _ in range(modes)),
         "mode_needs_shards": rng.integers(0, 2, modes),
+        "mode_max_pipeline": rng.choice([1, 2, 4, NO_PIPELINE_LIMIT, NO_PIPELINE_LIMIT], modes),
         "optimizer_s_per_parameter": rng.uniform(0, 0.5, (t, modes)),
         "capacity_bytes": capacity,
         "framework_bytes": rng.uniform(0, 3, t),
@@ -93,7 +100,8 @@ def random_fields(seed, *, device_types, blocks, tight):
         "rule_batch": 0,
         "rule_interleave": 1,
         "rule_unsharded": 2,
-        "rule_memory": 3,
+        "rule_zero_pipeline": 3,
+        "rule_memory": 4,
     }
 
 
@@ -160,8 +168,12 @@ def one_candidate(plain_mode):
         "hop_link": [0],
         "dense_shards": [2],
         "expert_shards": [1],
+        "dense_ranks": [2],
+        "expert_ranks": [1],
         "gather_latency_s": [0.0],
         "gather_s_per_byte": [0.0],
+        "scatter_latency_s": [0.0],
+        "scatter_s_per_byte": [0.0],
         "reduce_latency_s": [0.5],
         "reduce_s_per_byte": [0.01],
         "hop_latency_s": [0.25],
@@ -175,15 +187,17 @@ def one_candidate(plain_mode):
         "class_devices": [1],
         "modes": (plain_mode,),
         "mode_needs_shards": [0],
+        "mode_max_pipeline": [NO_PIPELINE_LIMIT],
         "optimizer_s_per_parameter": [[0.05]],
         "capacity_bytes": [400.0],
         "framework_bytes": [7.0],
         "overlap": OverlapFactors(gather=0.0, scatter=0.0, p2p=0.5, tail=0.0),
         "fixed_s": 0.125,
         "global_batch": 8,
-        "rules": 4,
+        "rules": 5,
         "rule_batch": 0,
         "rule_interleave": 1,
         "rule_unsharded": 2,
-        "rule_memory": 3,
+        "rule_zero_pipeline": 3,
+        "rule_memory": 4,
     }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshwright.search import native
+from meshwright.search import NO_PIPELINE_LIMIT, native
 from meshwright.search._layout import LAYOUT
 
 # Not the passes: what hides behind a shorter pass may come into view.
@@ -17,6 +17,8 @@ COSTS = (
     "boundary_bytes",
     "gather_latency_s",
     "gather_s_per_byte",
+    "scatter_latency_s",
+    "scatter_s_per_byte",
     "reduce_latency_s",
     "reduce_s_per_byte",
     "hop_latency_s",
@@ -52,6 +54,38 @@ def test_more_memory_excludes_nothing(make_tables, seed, factor):
     for index, candidate in before.items():
         assert after[index].step_s == candidate.step_s
         assert after[index].peak_bytes == candidate.peak_bytes
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, replicas=st.integers(1, 4))
+def test_replicas_leave_memory_alone_and_cost_time(make_tables, seed, replicas):
+    tables = make_tables(seed, device_types=2)
+    before = everything(tables)
+    after = everything(
+        replace(
+            tables,
+            dense_ranks=tables.dense_ranks * replicas,
+            expert_ranks=tables.expert_ranks * replicas,
+        )
+    )
+    assert before.keys() == after.keys()
+    for index, candidate in before.items():
+        assert after[index].step_s >= candidate.step_s
+        assert after[index].peak_bytes == candidate.peak_bytes
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_a_pipeline_limit_takes_away_and_changes_nothing(make_tables, seed):
+    tables = make_tables(seed, device_types=2)
+    limit = np.full_like(tables.mode_max_pipeline, NO_PIPELINE_LIMIT)
+    unlimited = everything(replace(tables, mode_max_pipeline=limit))
+    limited = everything(tables)
+    assert limited == {
+        index: candidate
+        for index, candidate in unlimited.items()
+        if tables.pipeline[index[0]] <= tables.mode_max_pipeline[index[3]]
+    }
 
 
 @settings(max_examples=40, deadline=None)

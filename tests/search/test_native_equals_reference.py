@@ -75,7 +75,7 @@ def test_threads_change_nothing(make_tables, threads, seed, device_types, blocks
     assert native.search_uniform(tables, top_k=5, threads=threads) == one
 
 
-@pytest.mark.parametrize("seed", [10, 14, 15])
+@pytest.mark.parametrize("seed", [14, 26, 44])
 def test_threads_change_nothing_among_ties(make_tables, repeat_shapes, seed):
     """Every candidate a thousand times: whichever thread is first, the first enumerated wins."""
     tables = repeat_shapes(make_tables(seed, device_types=2, tight=True), 1_000)
@@ -111,7 +111,7 @@ def test_random_spaces_reach_every_rule_and_outcome(make_tables):
     """The comparison above means something only if its spaces are varied."""
     spaces = [make_tables(seed, device_types=2, tight=seed % 2 == 0) for seed in range(20)]
     results = [native.search_uniform(tables, top_k=1) for tables in spaces]
-    for rule in range(4):
+    for rule in range(5):
         assert any(result.excluded[rule] for result in results)
     assert any(result.evaluated for result in results)
     assert any(len(result.pareto) > 1 for result in results)

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from meshwright.cost.breakdown import CostBreakdown, MemoryBreakdown
+from meshwright.cost.collectives import Collective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +50,42 @@ class PassTime:
 class GroupCost:
     """What a group of ranks that share parameters pays per byte (whole buffer, not shard).
 
+    Under hybrid sharding (Zhao et al., PyTorch FSDP, VLDB 2023, section 3.2.2) a state is
+    divided over some of the ranks and the others hold replicas of the shards. Then a gather
+    stays among the shards, while a gradient is reduce-scattered over the shards and its shard
+    all-reduced over the replicas: the scatter figures are of both together.
+
     Attributes:
         shards: ranks that a sharded state is divided over.
-        gather_latency_s, gather_s_per_byte: all-gather, or reduce-scatter, of one buffer.
-        reduce_latency_s, reduce_s_per_byte: all-reduce of one buffer.
+        ranks: all ranks that share the parameters, shards x replicas.
+        gather_latency_s, gather_s_per_byte: all-gather of one buffer over the shards.
+        scatter_latency_s, scatter_s_per_byte: reduction of one buffer over all ranks that
+            leaves every rank its shard.
+        reduce_latency_s, reduce_s_per_byte: all-reduce of one buffer over all ranks.
     """
 
     shards: int
+    ranks: int
     gather_latency_s: float
     gather_s_per_byte: float
+    scatter_latency_s: float
+    scatter_s_per_byte: float
     reduce_latency_s: float
     reduce_s_per_byte: float
+
+    def time_s(self, kind: Collective, *, calls: int, total_bytes: float) -> float:
+        """``total_bytes`` in ``calls`` pieces; nothing where no other rank takes part."""
+        if kind is Collective.ALL_GATHER:
+            members = self.shards
+            latency_s, s_per_byte = self.gather_latency_s, self.gather_s_per_byte
+        elif kind is Collective.REDUCE_SCATTER:
+            members = self.ranks
+            latency_s, s_per_byte = self.scatter_latency_s, self.scatter_s_per_byte
+        else:
+            assert kind is Collective.ALL_REDUCE, kind
+            members = self.ranks
+            latency_s, s_per_byte = self.reduce_latency_s, self.reduce_s_per_byte
+        return calls * latency_s + total_bytes * s_per_byte if members > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,20 +191,16 @@ def exposed(communication_s: float, *, hidden_behind_s: float, tail: float) -> f
     return max(tail * communication_s, communication_s - hidden_behind_s)
 
 
-def group_time(
-    stage: StageTerms, *, bytes_per_parameter: float, calls: int, all_reduce: bool
-) -> float:
-    """Time to gather, scatter or all-reduce all parameters of a stage in ``calls`` pieces."""
-    total = 0.0
-    for parameters, group in (
-        (stage.dense_parameters, stage.dense_group),
-        (stage.expert_parameters, stage.expert_group),
-    ):
-        if parameters > 0 and group.shards > 1:
-            latency_s = group.reduce_latency_s if all_reduce else group.gather_latency_s
-            s_per_byte = group.reduce_s_per_byte if all_reduce else group.gather_s_per_byte
-            total += calls * latency_s + parameters * bytes_per_parameter * s_per_byte
-    return total
+def group_time(stage: StageTerms, kind: Collective, *, bytes_per_parameter: float) -> float:
+    """Time of a collective on all parameters of a stage, block by block."""
+    return sum(
+        group.time_s(kind, calls=stage.blocks, total_bytes=parameters * bytes_per_parameter)
+        for parameters, group in (
+            (stage.dense_parameters, stage.dense_group),
+            (stage.expert_parameters, stage.expert_group),
+        )
+        if parameters > 0
+    )
 
 
 def _micro_batch_data_s(
@@ -187,12 +209,10 @@ def _micro_batch_data_s(
     """Data-parallel communication per micro-batch: (total, exposed)."""
     gather_s = scatter_s = 0.0
     if mode.gather_per_micro_batch:
-        gather_s = group_time(
-            stage, bytes_per_parameter=mode.gather_bytes, calls=stage.blocks, all_reduce=False
-        )
+        gather_s = group_time(stage, Collective.ALL_GATHER, bytes_per_parameter=mode.gather_bytes)
     if mode.scatter_per_micro_batch:
         scatter_s = group_time(
-            stage, bytes_per_parameter=mode.reduce_bytes, calls=stage.blocks, all_reduce=False
+            stage, Collective.REDUCE_SCATTER, bytes_per_parameter=mode.reduce_bytes
         )
     backward_s = gather_s + scatter_s
     exposed_s = exposed(
@@ -215,16 +235,10 @@ def _step_data_s(
     """Data-parallel communication once per step: (total, exposed)."""
     reduce_s = gather_s = 0.0
     if mode.reduce_at_step or mode.scatter_at_step:
-        reduce_s = group_time(
-            stage,
-            bytes_per_parameter=mode.reduce_bytes,
-            calls=stage.blocks,
-            all_reduce=mode.reduce_at_step,
-        )
+        kind = Collective.ALL_REDUCE if mode.reduce_at_step else Collective.REDUCE_SCATTER
+        reduce_s = group_time(stage, kind, bytes_per_parameter=mode.reduce_bytes)
     if mode.gather_at_step:
-        gather_s = group_time(
-            stage, bytes_per_parameter=mode.gather_bytes, calls=stage.blocks, all_reduce=False
-        )
+        gather_s = group_time(stage, Collective.ALL_GATHER, bytes_per_parameter=mode.gather_bytes)
     exposed_s = exposed(
         reduce_s, hidden_behind_s=overlap.scatter * stage.backward.total_s, tail=overlap.tail
     ) + exposed(gather_s, hidden_behind_s=overlap.gather * stage.forward.total_s, tail=overlap.tail)

@@ -48,9 +48,7 @@ class StageModel:
         terms: list[StageTerms] = []
         modes: list[StateMode] = []
         for position, stage in enumerate(self._strategy.stages):
-            mode = state_mode(
-                self._workload, zero_stage=stage.zero_stage, offload=stage.offload
-            )
+            mode = state_mode(self._workload, zero_stage=stage.zero_stage, offload=stage.offload)
             found = [self._terms(position, stage, group) for group in stage.groups]
             found.sort(key=lambda t: -stage_time(t, mode, self._coefficients.overlap))
             terms += [found[0], *(replace(t, multiplicity=0) for t in found[1:])]
@@ -87,9 +85,7 @@ class StageModel:
                     tensor=every(stage.tensor),
                     sequence_parallel=every(int(stage.sequence_parallel)),
                     context=every(stage.context),
-                    context_algorithm=every(
-                        list(ContextAlgorithm).index(stage.context_algorithm)
-                    ),
+                    context_algorithm=every(list(ContextAlgorithm).index(stage.context_algorithm)),
                     expert=every(stage.expert),
                     expert_tensor=every(stage.expert_tensor),
                 ),
@@ -185,9 +181,7 @@ class StageModel:
 
         def slowest(kind: Collective) -> tuple[float, float]:
             pairs = [
-                model.network.linear(
-                    kind, found, reference_bytes=self._coefficients.bucket_bytes
-                )
+                model.network.linear(kind, found, reference_bytes=self._coefficients.bucket_bytes)
                 for model, found in zip(self._models, group_members, strict=True)
             ]
             return max(float(p[0][0]) for p in pairs), max(float(p[1][0]) for p in pairs)
@@ -195,8 +189,11 @@ class StageModel:
         gather, reduce = slowest(Collective.ALL_GATHER), slowest(Collective.ALL_REDUCE)
         return GroupCost(
             shards=shards,
+            ranks=shards,
             gather_latency_s=gather[0],
             gather_s_per_byte=gather[1],
+            scatter_latency_s=gather[0],
+            scatter_s_per_byte=gather[1],
             reduce_latency_s=reduce[0],
             reduce_s_per_byte=reduce[1],
         )

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from meshwright.search.native import search_uniform
 from meshwright.search.result import UniformCandidate, UniformResult
-from meshwright.search.tables import UniformTables
+from meshwright.search.tables import NO_PIPELINE_LIMIT, UniformTables
 
-__all__ = ["UniformCandidate", "UniformResult", "UniformTables", "search_uniform"]
+__all__ = [
+    "NO_PIPELINE_LIMIT",
+    "UniformCandidate",
+    "UniformResult",
+    "UniformTables",
+    "search_uniform",
+]

@@ -55,19 +55,32 @@ def _class_terms(
         dense_parameters=float(counts @ dense),
         expert_parameters=float(counts @ expert),
         largest_block_parameters=float((dense + expert)[present].max(initial=0.0)),
-        dense_group=_group(tables, tables.dense_link[shape], tables.dense_shards[shape]),
-        expert_group=_group(tables, tables.expert_link[shape], tables.expert_shards[shape]),
+        dense_group=_group(
+            tables,
+            tables.dense_link[shape],
+            shards=tables.dense_shards[shape],
+            ranks=tables.dense_ranks[shape],
+        ),
+        expert_group=_group(
+            tables,
+            tables.expert_link[shape],
+            shards=tables.expert_shards[shape],
+            ranks=tables.expert_ranks[shape],
+        ),
         optimizer_s_per_parameter=float(tables.optimizer_s_per_parameter[device, mode]),
         capacity_bytes=float(tables.capacity_bytes[device]),
         framework_bytes=float(tables.framework_bytes[device]),
     )
 
 
-def _group(tables: UniformTables, link: int, shards: int) -> GroupCost:
+def _group(tables: UniformTables, link: int, *, shards: int, ranks: int) -> GroupCost:
     return GroupCost(
         shards=int(shards),
+        ranks=int(ranks),
         gather_latency_s=float(tables.gather_latency_s[link]),
         gather_s_per_byte=float(tables.gather_s_per_byte[link]),
+        scatter_latency_s=float(tables.scatter_latency_s[link]),
+        scatter_s_per_byte=float(tables.scatter_s_per_byte[link]),
         reduce_latency_s=float(tables.reduce_latency_s[link]),
         reduce_s_per_byte=float(tables.reduce_s_per_byte[link]),
     )
@@ -151,6 +164,8 @@ def _excluding_rule(
     unsharded = tables.dense_shards[shape] == 1 and tables.expert_shards[shape] == 1
     if unsharded and tables.mode_needs_shards[mode]:
         return tables.rule_unsharded
+    if stages > tables.mode_max_pipeline[mode]:
+        return tables.rule_zero_pipeline
     return None
 
 

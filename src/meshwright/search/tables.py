@@ -30,6 +30,9 @@ IntArray = npt.NDArray[np.int32]
 MaskArray = npt.NDArray[np.uint32]
 FlagArray = npt.NDArray[np.uint8]
 
+#: The value of ``mode_max_pipeline`` that every pipeline degree is within.
+NO_PIPELINE_LIMIT = 2**31 - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UniformTables:
@@ -52,8 +55,11 @@ class UniformTables:
         dense_link, expert_link, hop_link: [S] links of the two kinds of parameters and of
             the messages between stages.
         dense_shards, expert_shards: [S] ranks that a sharded state is divided over.
-        gather_latency_s, gather_s_per_byte: [G] all-gather or reduce-scatter of a buffer.
-        reduce_latency_s, reduce_s_per_byte: [G] all-reduce of a buffer.
+        dense_ranks, expert_ranks: [S] ranks that share the parameters: shards x replicas.
+        gather_latency_s, gather_s_per_byte: [G] all-gather of a buffer over the shards.
+        scatter_latency_s, scatter_s_per_byte: [G] reduction of a buffer over all ranks that
+            leaves every rank its shard.
+        reduce_latency_s, reduce_s_per_byte: [G] all-reduce of a buffer over all ranks.
         hop_latency_s, hop_s_per_byte: [G] a message to the next stage.
         partition_pipeline: [P] stages, ascending.
         partition_virtual: [P] virtual stages per device.
@@ -67,6 +73,8 @@ class UniformTables:
         modes: [Z] the state modes.
         mode_needs_shards: [Z] 1 if the mode is pointless where nothing can be sharded: then
             it is excluded, under ``rule_unsharded``, for shapes with one shard of each kind.
+        mode_max_pipeline: [Z] the mode is excluded, under ``rule_zero_pipeline``, for shapes
+            with more stages; ``NO_PIPELINE_LIMIT`` for none.
         optimizer_s_per_parameter: [T, Z] update time per parameter that a rank owns.
         capacity_bytes, framework_bytes: [T] device memory, and what of it is not ours.
         overlap: what communication hides behind.
@@ -77,6 +85,7 @@ class UniformTables:
         rule_interleave: for virtual stages without a pipeline, or with micro-batches that are
             no multiple of the stages.
         rule_unsharded: see ``mode_needs_shards``.
+        rule_zero_pipeline: see ``mode_max_pipeline``.
         rule_memory: for candidates that do not fit.
 
     Raises:
@@ -102,9 +111,13 @@ class UniformTables:
     hop_link: IntArray
     dense_shards: IntArray
     expert_shards: IntArray
+    dense_ranks: IntArray
+    expert_ranks: IntArray
 
     gather_latency_s: FloatArray
     gather_s_per_byte: FloatArray
+    scatter_latency_s: FloatArray
+    scatter_s_per_byte: FloatArray
     reduce_latency_s: FloatArray
     reduce_s_per_byte: FloatArray
     hop_latency_s: FloatArray
@@ -121,6 +134,7 @@ class UniformTables:
 
     modes: tuple[StateMode, ...]
     mode_needs_shards: FlagArray
+    mode_max_pipeline: IntArray
     optimizer_s_per_parameter: FloatArray
 
     capacity_bytes: FloatArray
@@ -133,6 +147,7 @@ class UniformTables:
     rule_batch: int
     rule_interleave: int
     rule_unsharded: int
+    rule_zero_pipeline: int
     rule_memory: int
 
     def __post_init__(self) -> None:
@@ -148,8 +163,11 @@ class UniformTables:
         require("base", (self.base < self.bases).all(), f"must be below {self.bases}")
         for name in ("dense_link", "expert_link", "hop_link"):
             require(name, (getattr(self, name) < self.links).all(), f"must be below {self.links}")
+        for kind in ("dense", "expert"):
+            enough = getattr(self, f"{kind}_ranks") >= getattr(self, f"{kind}_shards")
+            require(f"{kind}_ranks", enough.all(), f"must be no fewer than {kind}_shards")
         require("row_rule", (self.row_rule < self.rules).all(), f"must be below {self.rules}")
-        for name in ("rule_batch", "rule_interleave", "rule_unsharded", "rule_memory"):
+        for name in (field.name for field in fields(self) if field.name.startswith("rule_")):
             value = getattr(self, name)
             require(name, 0 <= value < self.rules, f"must be 0 to {self.rules - 1}, is {value}")
 

@@ -32,7 +32,7 @@ from meshwright.search.shapes import (
     place,
     shape_rules,
 )
-from meshwright.search.tables import UniformTables
+from meshwright.search.tables import NO_PIPELINE_LIMIT, UniformTables
 from meshwright.strategy import (
     ContextAlgorithm,
     Offload,
@@ -259,6 +259,13 @@ class UniformSpace:
             **self._partition_arrays(),
             modes=tuple(modes),
             mode_needs_shards=np.array([s.zero_stage > 0 for s in self.states], dtype=np.uint8),
+            mode_max_pipeline=np.array(
+                [
+                    1 if s.zero_stage > self.space.zero_with_pipeline else NO_PIPELINE_LIMIT
+                    for s in self.states
+                ],
+                dtype=np.int32,
+            ),
             optimizer_s_per_parameter=np.array(
                 [
                     [
@@ -279,6 +286,7 @@ class UniformSpace:
             rule_batch=RULE_INDEX["batch_divides"],
             rule_interleave=RULE_INDEX["interleave"],
             rule_unsharded=RULE_INDEX["unsharded"],
+            rule_zero_pipeline=RULE_INDEX["zero_pipeline"],
             rule_memory=RULE_INDEX["memory"],
         )
 
@@ -305,17 +313,21 @@ class UniformSpace:
         reduce_latency_s, reduce_s_per_byte = _slowest(reduces)
         hop_latency_s, hop_s_per_byte = _slowest(hops)
         experts = shapes.expert * shapes.expert_tensor
+        dense_shards = (shapes.data * shapes.context).astype(np.int32)
+        expert_shards = (shapes.tensor * shapes.context * shapes.data // experts).astype(np.int32)
         index = np.arange(count, dtype=np.int32)
         return {
             "dense_link": index,
             "expert_link": index + np.int32(count),
             "hop_link": index,
-            "dense_shards": (shapes.data * shapes.context).astype(np.int32),
-            "expert_shards": (shapes.tensor * shapes.context * shapes.data // experts).astype(
-                np.int32
-            ),
+            "dense_shards": dense_shards,
+            "expert_shards": expert_shards,
+            "dense_ranks": dense_shards,
+            "expert_ranks": expert_shards,
             "gather_latency_s": gather_latency_s,
             "gather_s_per_byte": gather_s_per_byte,
+            "scatter_latency_s": gather_latency_s,
+            "scatter_s_per_byte": gather_s_per_byte,
             "reduce_latency_s": reduce_latency_s,
             "reduce_s_per_byte": reduce_s_per_byte,
             "hop_latency_s": np.tile(hop_latency_s, 2),
