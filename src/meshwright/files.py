@@ -22,7 +22,7 @@ def read_text(path: str | Path, *, limit_bytes: int, kind: str) -> str:
             UTF-8.
     """
     path = Path(path)
-    where = str(path)
+    where = _shown(path)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -41,6 +41,14 @@ def read_text(path: str | Path, *, limit_bytes: int, kind: str) -> str:
     if len(content) > limit_bytes:
         raise _too_large(kind, where, "larger", limit_bytes)
     return _decoded(content, kind, where)
+
+
+def _shown(path: Path) -> str:
+    """The path, cut in the middle when it is longer than a screen line or two."""
+    text = str(path)
+    if not text.isprintable():
+        text = repr(text)
+    return text if len(text) <= 300 else f"{text[:140]}...{text[-140:]}"
 
 
 def _decoded(content: bytes, kind: str, where: str) -> str:
@@ -77,6 +85,4 @@ def _unreadable(error: OSError | ValueError, kind: str, where: str) -> FileError
             f"the {kind} may not be read", where=where, fix="check the file's permissions"
         )
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return FileError(
-        f"the {kind} cannot be read: {reason}", where=repr(where), fix="check the path"
-    )
+    return FileError(f"the {kind} cannot be read: {reason}", where=where, fix="check the path")

@@ -1,6 +1,6 @@
 """From whatever a user gives as a model to its graph."""
 
-# ruff: noqa: PTH110, PTH111, PTH112 - for a text that is no possible path, os.path answers
+# ruff: noqa: PTH110, PTH111, PTH112, PTH120 - for a text that is no possible path, os.path answers
 # "no" where Path raises.
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def load_model(model: str | Path | Mapping[str, object]) -> ModelGraph:
 
     Args:
         model: one of, in the order in which they are tried: a mapping with the fields of a
-            ``config.json``; the JSON text of one; a catalogue name in any spelling
-            (``"llama-3.1-70b"``, ``"meta-llama/Llama-3.1-70B"``); the path of a
+            ``config.json``; the JSON text of one; a text that can only be a path (``"./x"``,
+            ``"x.json"``, ``"there/x"`` where it exists); a catalogue name in any spelling
+            (``"llama-3.1-70b"``, ``"meta-llama/Llama-3.1-70B"``); any other path of a
             ``config.json`` or of a directory that holds one.
 
     Raises:
@@ -61,18 +62,24 @@ def load_model(model: str | Path | Mapping[str, object]) -> ModelGraph:
         )
     if text[0] in "{[":
         return _from_text(text)
+    if _is_path(text):
+        return _from_path(Path(os.path.expanduser(text)))
     found = find(text)
     if found is not None:
         return load_huggingface(found.config, name=found.name, source=found.source)
-    if _is_path(text):
-        return _from_path(Path(os.path.expanduser(text)))
+    if os.path.exists(text):
+        return _from_path(Path(text))
     raise unknown(text)
 
 
 def _is_path(text: str) -> bool:
-    """Whether a text that names no model is meant as a path."""
-    looks = text.startswith((".", "/", "~", os.sep)) or text.casefold().endswith(".json")
-    return looks or os.path.exists(text)
+    """Whether a text is meant as a path even where a model is called alike.
+
+    ``org/model`` is a name unless there is such a file or directory.
+    """
+    if text.startswith((".", "/", "~", os.sep)) or text.casefold().endswith(".json"):
+        return True
+    return os.path.dirname(text) != "" and os.path.exists(text)
 
 
 def _from_path(path: Path) -> ModelGraph:
