@@ -11,6 +11,7 @@ from meshwright.graph.builders.mla import MlaSpec, latent_attention
 from meshwright.graph.builders.sparse import IndexerSpec
 from meshwright.graph.op import Mask
 from meshwright.graph.sources.huggingface.assembly import (
+    Tower,
     assemble,
     dense_branch,
     each,
@@ -125,6 +126,8 @@ def mla_model(
     indexer: bool = False,
     indexed: tuple[bool, ...] | None = None,
     dense: int = 0,
+    outer: ConfigReader | None = None,
+    tower: Tower | None = None,
 ) -> Architecture:
     """A model of latent attention and experts.
 
@@ -134,10 +137,12 @@ def mla_model(
         indexer: attention is sparse even if no field says so.
         indexed: as in ``mla_layers``.
         dense: leading dense layers when the field is absent.
+        outer: fields around those of the language model, with a vision ``tower``.
+        tower: before the language model.
     """
     spec = mla_spec(r, indexer=indexer)
     layers = mla_layers(r, spec, indexed=indexed, dense=dense)
-    share = tied(r, r)
+    share = tied(outer or r, r)
     moe = deepseek_moe(r) if r.has(*EXPERTS) else None
     mtp = mtp_modules(
         r,
@@ -147,7 +152,7 @@ def mla_model(
         feed_forward=moe_branch(moe) if moe else dense_branch(r.positive("intermediate_size")),
         active_experts=moe.top_k if moe else 0,
     )
-    return assemble(r, family=family, layers=layers, tied=share, mtp=mtp)
+    return assemble(r, family=family, layers=layers, tied=share, mtp=mtp, tower=tower)
 
 
 @register("deepseek_v2")
@@ -166,11 +171,3 @@ def deepseek_v3(r: ConfigReader) -> Architecture:
 def deepseek_v32(r: ConfigReader) -> Architecture:
     """DeepSeek V3.2: V3 with sparse attention."""
     return mla_model(r, family="deepseek_v32", indexer=True, dense=3)
-
-
-@register("kimi_vl", "kimi_k25")
-def kimi_vl(r: ConfigReader) -> Architecture:
-    """The language model of Kimi VL and K2.5."""
-    text = r.text_model()
-    r.assume("The vision tower is not modelled: the plan is for the language model.")
-    return mla_model(text, family="deepseek_v3")

@@ -73,6 +73,9 @@ def _shapes(
     r: ConfigReader, *, hidden: int, heads: int, layers: int
 ) -> tuple[tuple[int, int], ...]:
     """Per layer, key-value heads and feed-forward width; 0 is nothing, ``LINEAR`` a matrix."""
+    per_layer = r.numbers("num_key_value_heads_per_layer", length=layers)
+    if per_layer is not None and not r.has("block_configs"):
+        return _early_shapes(r, per_layer, heads=heads)
     blocks = r.entries("block_configs", length=layers)
     if blocks is None:
         raise r.error(
@@ -82,6 +85,22 @@ def _shapes(
             fix="add block_configs",
         )
     return tuple((_kv_heads(block, heads=heads), _width(block, hidden=hidden)) for block in blocks)
+
+
+def _early_shapes(
+    r: ConfigReader, kv_heads: tuple[int, ...], *, heads: int
+) -> tuple[tuple[int, int], ...]:
+    """DeciLM-7B: only the key-value heads differ between layers."""
+    width = r.positive("intermediate_size")
+    for i, count in enumerate(kv_heads):
+        if not count or heads % count:
+            raise r.error(
+                f"{heads} attention heads are not divisible by {count} key-value heads",
+                f"num_key_value_heads_per_layer[{i}]",
+                allowed=f"a divisor of {heads}",
+                fix="correct the list",
+            )
+    return tuple((count, width) for count in kv_heads)
 
 
 def _part(block: ConfigReader, name: str) -> ConfigReader:
