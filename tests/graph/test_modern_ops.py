@@ -40,7 +40,7 @@ def mla(*, top_k: int | None = None) -> Block:
         kv_rank=5,
         nope_dim=3,
         rope_dim=2,
-        value_dim=7,
+        value_dim=8,
         mask=Mask(top_k=top_k),
         indexer=IndexerSpec(heads=3, head_dim=8, top_k=top_k) if top_k else None,
     )
@@ -49,14 +49,14 @@ def mla(*, top_k: int | None = None) -> Block:
 
 def test_latent_attention_by_hand() -> None:
     block = mla()
-    # 10x6, norm 6, 6x4x5; 10x5, 10x2, norm 5, 5x4x3, 5x4x7; 4x7x10; norm 10 of the layer.
-    parts = (60, 6, 120, 50, 20, 5, 60, 140, 280, 10)
+    # 10x6, norm 6, 6x4x5; 10x5, 10x2, norm 5, 5x4x3, 5x4x8; 4x8x10; norm 10 of the layer.
+    parts = (60, 6, 120, 50, 20, 5, 60, 160, 320, 10)
     assert block.parameter_count() == sum(parts)
-    # Causal over 8 tokens: 36 pairs; scores of width 5 and values of width 7, 4 heads.
-    assert flops(block, "attention", batch=1, length=8) == 36 * 4 * (2 * 5 + 2 * 7)
+    # Causal over 8 tokens: 36 pairs; scores of width 5 and values of width 8, 4 heads.
+    assert flops(block, "attention", batch=1, length=8) == 36 * 4 * (2 * 5 + 2 * 8)
     assert flops(block, "key_up", batch=3, length=8) == 2 * 3 * 8 * 5 * 4 * 3
     attention = next(op for op in block.ops if op.name == "attention")
-    assert set(attention.saved) == {"query_rotary", "key", "value_up", "context"}
+    assert set(attention.saved) == {"query", "key", "value_up", "context"}
 
 
 def test_the_ranks_stay_whole_and_the_heads_split() -> None:
@@ -73,8 +73,14 @@ def test_sparse_attention_by_hand() -> None:
     assert block.parameter_count() - dense.parameter_count() == 144 + 80 + 16 + 30
     # The indexer scores every pair, 3 heads of width 8 and a weighted sum over the heads.
     assert flops(block, "index", batch=1, length=8) == 36 * 3 * (2 * 8 + 2)
-    # Two keys per query but for the first, which has one: 15 of the 36 pairs.
-    assert flops(block, "attention", batch=1, length=8) == pytest.approx(15 * 4 * 24)
+    # Two keys per query but for the first, which has one: 15 of the 36 pairs. The keys are the
+    # latent vectors: scores of width 5 + 2, values of width 5.
+    assert flops(block, "attention", batch=1, length=8) == pytest.approx(15 * 4 * (14 + 10))
+    # Expanding queries and outputs costs what expanding keys and values does.
+    for name in ("key_up", "value_up"):
+        assert flops(block, name, batch=1, length=8) == flops(dense, name, batch=1, length=8)
+    attention = next(op for op in block.ops if op.name == "attention")
+    assert set(attention.saved) == {"query", "key", "kv_latent_norm", "context"}
 
 
 def test_mamba2_by_hand() -> None:
