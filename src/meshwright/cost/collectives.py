@@ -75,11 +75,38 @@ class Network:
             group_members: shape (R, L), from ``placement``.
         """
         if kind is Collective.ALL_TO_ALL:
-            seconds = self._all_to_all(volume_bytes, group_members)
-        else:
-            seconds = np.min(self.algorithms(kind, volume_bytes, group_members), axis=0)
-        alone = group_members[:, -1] <= 1
-        return np.where(alone, 0.0, seconds + self.launch_s)
+            return self.exchange(volume_bytes, group_members, copies=1)
+        seconds = np.min(self.algorithms(kind, volume_bytes, group_members), axis=0)
+        return self._unless_alone(seconds, group_members)
+
+    def exchange(
+        self, volume_bytes: FloatArray, group_members: IntArray, *, copies: int
+    ) -> FloatArray:
+        """Seconds of an all-to-all in which ``copies`` equal messages go to random ranks.
+
+        A token that visits k experts crosses to each node once, however many of them it holds
+        (hierarchical dispatch, as DeepEP does it): of D domains k random choices meet
+        ``D (1 - (1 - 1/D)^k)``. With one copy this is the plain all-to-all: every rank sends an
+        equal share to every other. Levels work at once, and the slowest decides.
+
+        Args:
+            volume_bytes: shape (R,); what one rank sends, all copies counted.
+            group_members: shape (R, L), from ``placement``.
+            copies: k.
+        """
+        g = group_members.astype(np.float64)
+        below = np.concatenate([np.ones((len(g), 1)), g[:, :-1]], axis=1)
+        domains = g[:, -1:] / below
+        met = domains * (1.0 - (1.0 - 1.0 / domains) ** copies)
+        leaving = volume_bytes[:, None] * met / copies * (1.0 - 1.0 / domains)
+        crossed = g > below
+        rate = self._rates[Collective.ALL_TO_ALL]
+        slowest = np.max(self._transfer(np.where(crossed, leaving / rate, 0.0)), axis=1)
+        return self._unless_alone(slowest + np.log2(g / below) @ self.latency_s, group_members)
+
+    def _unless_alone(self, seconds: FloatArray, group_members: IntArray) -> FloatArray:
+        """Nothing for groups of one; otherwise at least the launch."""
+        return np.where(group_members[:, -1] <= 1, 0.0, seconds + self.launch_s)
 
     def algorithms(
         self, kind: Collective, volume_bytes: FloatArray, group_members: IntArray
@@ -104,22 +131,6 @@ class Network:
             tree = np.max(self._transfer(full), axis=1) + passes * doublings @ self.latency_s
             options.append(tree)
         return np.stack(options)
-
-    def _all_to_all(self, volume_bytes: FloatArray, group_members: IntArray) -> FloatArray:
-        """Every rank sends an equal share to every other; each level carries what leaves it.
-
-        Messages to ranks under the same level-l domain but not the same level-(l-1) domain
-        pass level l; levels work at once, and the slowest decides.
-        """
-        g = group_members.astype(np.float64)
-        below = np.concatenate([np.ones((len(g), 1)), g[:, :-1]], axis=1)
-        n = g[:, -1:]
-        leaving = volume_bytes[:, None] * (n - below) / n
-        crossed = g > below
-        rate = self._rates[Collective.ALL_TO_ALL]
-        slowest = np.max(self._transfer(np.where(crossed, leaving / rate, 0.0)), axis=1)
-        seconds: FloatArray = slowest + np.log2(g / below) @ self.latency_s
-        return seconds
 
     def linear(
         self, kind: Collective, group_members: IntArray, *, reference_bytes: float

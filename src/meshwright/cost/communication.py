@@ -17,8 +17,8 @@ import numpy as np
 from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.collectives import Collective, Network
 from meshwright.cost.compute import OpTime, tensor_bytes
-from meshwright.cost.local import FloatArray, IntArray, LocalShapes, Region, region_of
-from meshwright.graph import Block, Dtype, Op, OpKind, Role, Split
+from meshwright.cost.local import BoolArray, FloatArray, IntArray, LocalShapes, Region, region_of
+from meshwright.graph import CHOICE, Block, Dtype, Op, OpKind, Role, Split
 from meshwright.strategy import ContextAlgorithm, Workload
 
 
@@ -83,6 +83,7 @@ class CommunicationModel:
         self.tensor_members = tensor_members
         self.context_members = context_members
         self.expert_members = expert_members
+        self._reductions: dict[tuple[tuple[str, ...], Dtype], tuple[FloatArray, FloatArray]] = {}
 
     def _zeros(self) -> FloatArray:
         return np.zeros(len(self.shapes.configs))
@@ -110,6 +111,24 @@ class CommunicationModel:
         extra_forward, extra_backward = self._expert_tensor()
         return PassSeconds(forward_s=forward + extra_forward, backward_s=backward + extra_backward)
 
+    def _reduction(self, name: str, split: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Time to reduce a tensor over its group, and to gather it in the other pass.
+
+        Tensors that run along the same axes cost the same; each is timed once.
+        """
+        tensor = self.shapes.block.tensor(name)
+        key = (tensor.dims, tensor.dtype)
+        if key not in self._reductions:
+            whole = self._bytes(name) * self.shapes.token_split(Region.PLAIN)
+            all_reduce = self._time(Collective.ALL_REDUCE, whole, self.tensor_members)
+            half = self._time(Collective.REDUCE_SCATTER, whole, self.tensor_members)
+            half = (1.0 - self.coefficients.tensor_hidden) * half
+            self._reductions[key] = (
+                np.where(split, half, all_reduce),
+                np.where(split, half, 0.0),
+            )
+        return self._reductions[key]
+
     def _expert_tensor(self) -> tuple[FloatArray, FloatArray]:
         """Routed tokens gathered before and scattered after split experts."""
         block = self.shapes.block
@@ -133,11 +152,16 @@ class CommunicationModel:
             else:
                 continue
             own = self._bytes(name) / self.shapes.configs.expert_tensor
-            total = total + visible * self._time(Collective.ALL_TO_ALL, own, self.expert_members)
+            seconds = self.network.exchange(own, self.expert_members, copies=self._choices())
+            total = total + visible * seconds
         imbalance = np.where(
             self.shapes.configs.expert > 1, self.coefficients.expert_imbalance, 1.0
         )
         return PassSeconds(forward_s=total * imbalance, backward_s=total * imbalance)
+
+    def _choices(self) -> int:
+        """Experts that one token visits."""
+        return self.shapes.block.axis(CHOICE).size or 1
 
     def context(self, attention: dict[str, OpTime]) -> PassSeconds:
         """Keys and values that attention reads from other context ranks.

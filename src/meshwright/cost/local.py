@@ -14,6 +14,7 @@ from meshwright.graph import BATCH, CHOICE, Axis, Block, Op, Split, axis_length
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,22 @@ class Rows:
     expert_members: IntArray
 
 
+class RowIndex:
+    """Which rows of a table differ, so that each thing is computed once per difference.
+
+    Attributes:
+        first, inverse: rows with distinct configurations; for every row, which of them.
+        placed_first, placed_inverse: the same for configuration and placement together.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.first, self.inverse = distinct(rows.configs.columns())
+        placement = (rows.tensor_members, rows.context_members, rows.expert_members)
+        levels = [column for members in placement for column in members.T]
+        self.placed_first, self.placed_inverse = distinct([self.inverse, *levels])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCosts:
     """One block on one rank per micro-batch, every attribute of shape (R,).
@@ -97,22 +113,24 @@ class BlockTable:
     evaluated once per distinct combination and spread over the rows.
     """
 
-    def __init__(self, block: Block, rows: Rows, *, workload: Workload, model: DeviceModel) -> None:
+    def __init__(
+        self, block: Block, index: RowIndex, *, workload: Workload, model: DeviceModel
+    ) -> None:
         self._block = block
-        self._rows = rows
+        self._rows = index.rows
+        self._index = index
         self._workload = workload
         self._model = model
-        self._first, self._inverse = distinct(rows.configs.columns())
-        configs = rows.configs.take(self._first)
+        configs = index.rows.configs.take(index.first)
         self._shapes = LocalShapes(block, configs, seq_length=workload.seq_length)
         compute = ComputeModel(self._shapes, model.device, workload, model.coefficients)
         self._times = {op.name: compute.time(op) for op in block.ops}
 
     def _spread(self, values: FloatArray) -> FloatArray:
-        return values[self._inverse]
+        return values[self._index.inverse]
 
     def _sum(self, times: Sequence[FloatArray]) -> FloatArray:
-        total: FloatArray = np.zeros(len(self._first))
+        total: FloatArray = np.zeros(len(self._index.first))
         for seconds in times:
             total = total + seconds
         return self._spread(total)
@@ -156,9 +174,7 @@ class BlockTable:
 
     def _communication(self) -> tuple[PassSeconds, PassSeconds, PassSeconds]:
         rows = self._rows
-        placement = [rows.tensor_members, rows.context_members, rows.expert_members]
-        levels = [column for members in placement for column in members.T]
-        first, inverse = distinct([self._inverse, *levels])
+        first, inverse = self._index.placed_first, self._index.placed_inverse
         model = CommunicationModel(
             LocalShapes(
                 self._block, rows.configs.take(first), seq_length=self._workload.seq_length
@@ -170,7 +186,7 @@ class BlockTable:
             context_members=rows.context_members[first],
             expert_members=rows.expert_members[first],
         )
-        compute_row = self._inverse[first]
+        compute_row = self._index.inverse[first]
         attention = {
             name: OpTime(
                 forward_s=times.forward_s[compute_row], backward_s=times.backward_s[compute_row]
@@ -186,7 +202,7 @@ class BlockTable:
 
     def _memory(self) -> tuple[FloatArray, FloatArray]:
         modes = [block_memory(self._shapes, self._workload, mode) for mode in Recompute]
-        index = (self._rows.recompute, self._inverse)
+        index = (self._rows.recompute, self._index.inverse)
         kept = np.stack([mode.kept_bytes for mode in modes])[index]
         transient = np.stack([mode.transient_bytes for mode in modes])[index]
         return kept, transient
@@ -203,6 +219,7 @@ def cost_table(
         workload: sequence length, precision, attention kernel.
         model: device, network and software stack.
     """
+    index = RowIndex(rows)
     return tuple(
-        BlockTable(block, rows, workload=workload, model=model).costs() for block in blocks
+        BlockTable(block, index, workload=workload, model=model).costs() for block in blocks
     )

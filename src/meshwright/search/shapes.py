@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshwright.cluster import Cluster, Level
-from meshwright.cost.local import IntArray, distinct
+from meshwright.cost.local import BoolArray, IntArray, distinct
 from meshwright.cost.placement import expert_members, members
 from meshwright.search.facts import ModelFacts
 from meshwright.search.rules import MIN_CONTEXT_CHUNK, RULE_INDEX
 from meshwright.strategy import MESH_AXES, ContextAlgorithm, Space
-
-BoolArray: TypeAlias = NDArray[np.bool_]
 
 #: A tensor group beyond the scale-up domain is tried up to this degree (small nodes).
 MIN_TENSOR_SPAN = 8
