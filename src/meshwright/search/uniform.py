@@ -125,6 +125,7 @@ class UniformSpace:
             for offload in space.offload
         ]
         facts = model_facts(model, workload)
+        self._has_experts = facts.has_experts
         self._enumerate(facts)
         self._make_rows(facts)
 
@@ -315,6 +316,8 @@ class UniformSpace:
         experts = shapes.expert * shapes.expert_tensor
         dense_shards = (shapes.data * shapes.context).astype(np.int32)
         expert_shards = (shapes.tensor * shapes.context * shapes.data // experts).astype(np.int32)
+        if not self._has_experts:  # nothing of theirs is there to be sharded
+            expert_shards = np.ones_like(expert_shards)
         index = np.arange(count, dtype=np.int32)
         return {
             "dense_link": index,
