@@ -148,3 +148,25 @@ def test_essential_fields_cannot_be_assumed(field: str) -> None:
 def test_an_unknown_encoder_decoder_is_refused() -> None:
     with pytest.raises(ModelError, match="an encoder-decoder that is not known"):
         load_model({**DENSE, "is_encoder_decoder": True})
+
+
+@pytest.mark.parametrize(
+    "field", [{"num_dense_layers": 1}, {"mlp_layer_types": ["dense", "sparse", "sparse"]}]
+)
+def test_other_ways_to_say_which_layers_have_experts(field: dict[str, Any]) -> None:
+    experts = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+    graph = assumed({**DENSE, **experts, **field}, "6 gated experts")
+    assert [run.block.name for run in graph.runs] == [
+        "embedding",
+        "decoder",
+        "moe_decoder",
+        "head",
+    ]
+    assert graph.runs[2].count == 2
+
+
+def test_a_window_that_is_switched_off() -> None:
+    graph = assumed({**DENSE, "sliding_window": 16, "use_sliding_window": False}, "brandnew")
+    (op,) = (op for op in graph.blocks[1].ops if op.kind is OpKind.ATTENTION)
+    assert op.mask is not None
+    assert op.mask.window is None

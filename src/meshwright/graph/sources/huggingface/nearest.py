@@ -98,24 +98,34 @@ def _layers(
     r: ConfigReader, sizes: Sizes, spec: AttentionSpec, *, layer_norm: bool
 ) -> tuple[LayerSpec, ...]:
     moe = _moe(r)
-    leading = r.count("first_k_dense_replace") if moe else sizes.layers
-    dense_width = r.positive(*FFN, default=4 * sizes.hidden) if leading else 0
+    sparse = _sparse(r, sizes.layers) if moe else (False,) * sizes.layers
+    dense_width = 0 if all(sparse) else r.positive(*FFN, default=4 * sizes.hidden)
     gated = r.text("hidden_act", "activation_function", "hidden_activation") not in _PLAIN
-    kind = "sliding_attention" if window(r) else "full_attention"
+    local = window(r) is not None and r.flag("use_sliding_window", default=True)
+    kind = "sliding_attention" if local else "full_attention"
     masks = layer_masks(r, sizes.layers, pattern=(kind,))
     return tuple(
         LayerSpec(
             hidden=sizes.hidden,
             attention=replace(spec, mask=mask),
-            ffn=dense_width if i < leading else 0,
+            ffn=0 if has_experts else dense_width,
             gated=gated,
             mlp_bias=r.flag(*_MLP_BIAS),
-            moe=None if i < leading else moe,
+            moe=moe if has_experts else None,
             norm_bias=layer_norm,
             dropout=hidden_dropout(r),
         )
-        for i, mask in enumerate(masks)
+        for mask, has_experts in zip(masks, sparse, strict=True)
     )
+
+
+def _sparse(r: ConfigReader, layers: int) -> tuple[bool, ...]:
+    """Which layers have experts: by their list, or all but the leading dense ones."""
+    kinds = r.texts("mlp_layer_types", length=layers, allowed=("dense", "sparse"))
+    if kinds is not None:
+        return tuple(kind == "sparse" for kind in kinds)
+    leading = r.count("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index")
+    return tuple(i >= leading for i in range(layers))
 
 
 def _moe(r: ConfigReader) -> MoeSpec | None:
