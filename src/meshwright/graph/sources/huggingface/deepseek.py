@@ -67,7 +67,7 @@ def deepseek_moe(r: ConfigReader) -> MoeSpec:
     shared = r.count("n_shared_experts", "num_shared_experts", default=0)
     return MoeSpec(
         experts=experts,
-        top_k=r.top_k("num_experts_per_tok", experts=experts),
+        top_k=r.top_k("num_experts_per_tok", "num_experts_per_token", experts=experts),
         width=width,
         shared_width=width * shared,
     )
