@@ -13,6 +13,7 @@ per hop. Hierarchical: each level in turn, on the share that the levels inside l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -146,15 +147,15 @@ class Network:
         slope = (far - near) / reference_bytes
         return np.maximum(near - slope * reference_bytes, 0.0), slope
 
-    def send(self, volume_bytes: FloatArray, extent: IntArray) -> FloatArray:
-        """One message to a rank at distance ``extent``: shape (R,)."""
-        latency_s, s_per_byte = self.hop(extent)
-        return latency_s + volume_bytes * s_per_byte
-
     def hop(self, extent: IntArray) -> tuple[FloatArray, FloatArray]:
         """Latency and seconds per byte between ranks ``extent`` apart: shapes (R,), (R,)."""
-        sizes = np.array([level.size for level in self.levels])
-        # Neighbours `extent` apart meet at the first level whose domains are larger.
-        index = np.minimum(np.searchsorted(sizes, extent, side="right"), len(sizes) - 1)
+        index = hop_level(extent, self.levels)
         rates = np.array([level.effective_bandwidth_bytes_per_s for level in self.levels])
         return self.launch_s + self.latency_s[index], 1.0 / rates[index]
+
+
+def hop_level(extent: IntArray, levels: Sequence[Level]) -> IntArray:
+    """Index of the first level whose domains hold ranks ``extent`` apart: shape (R,)."""
+    sizes = np.array([level.size for level in levels])
+    index: IntArray = np.minimum(np.searchsorted(sizes, extent, side="right"), len(sizes) - 1)
+    return index

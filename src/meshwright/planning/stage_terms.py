@@ -9,14 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.collectives import Collective
 from meshwright.cost.local import IntArray, LocalConfigs
 from meshwright.cost.states import optimizer_s_per_parameter, state_mode
 from meshwright.cost.step import GroupCost, PassTime, StageTerms, StateMode, stage_time
 from meshwright.cost.table import BlockCosts, DeviceModel, Rows, cost_table
 from meshwright.graph import BlockRole
+from meshwright.search.links import group_links, hop_links
 from meshwright.search.partitions import BlockCatalog
-from meshwright.search.shapes import Placements, Shapes, place
+from meshwright.search.placements import Placements, SharedGroup, place
+from meshwright.search.shapes import Shapes
 from meshwright.strategy import ContextAlgorithm, Recompute, Space, Stage, Strategy, Workload
 
 
@@ -61,10 +62,12 @@ class StageModel:
 
         return Shapes(
             tensor=one(stage.tensor),
+            sequence_parallel=one(int(stage.sequence_parallel)),
             context=one(stage.context),
             context_algorithm=one(list(ContextAlgorithm).index(stage.context_algorithm)),
             pipeline=one(self._strategy.pipeline),
             data=one(stage.data),
+            data_shard=one(stage.data_shard if stage.zero_stage else stage.data),
             expert=one(stage.expert),
             expert_tensor=one(stage.expert_tensor),
             order=one(0),
@@ -140,7 +143,7 @@ class StageModel:
         ]
         experts = [float(c.expert_parameters[row]) for c, _, row, _ in entries]
         counts = [n for _, _, _, n in entries]
-        hop_latency_s, hop_s_per_byte = self._hop(placed)
+        hop = hop_links(self._models, [p.hop_extent for p in placed])
         device = model.device
         reserve = self._coefficients.memory_reserve * device.memory_bytes
         return StageTerms(
@@ -149,14 +152,14 @@ class StageModel:
             blocks=sum(counts),
             forward=passes("forward"),
             backward=passes("backward"),
-            hop_s=hop_latency_s + self._boundary_bytes(costs) * hop_s_per_byte,
+            hop_s=float(hop.latency_s[0] + self._boundary_bytes(costs) * hop.s_per_byte[0]),
             activation_bytes=total("activation_bytes"),
             transient_bytes=max(float(c.transient_bytes[row]) for c, _, row, _ in entries),
             dense_parameters=sum(n * d for n, d in zip(counts, dense, strict=True)),
             expert_parameters=sum(n * e for n, e in zip(counts, experts, strict=True)),
             largest_block_parameters=max(d + e for d, e in zip(dense, experts, strict=True)),
-            dense_group=self._group([p.dense for p in placed], stage.data * stage.context),
-            expert_group=self._group([p.expert_data for p in placed], stage.expert_data),
+            dense_group=self._group([p.dense for p in placed]),
+            expert_group=self._group([p.experts for p in placed]),
             optimizer_s_per_parameter=optimizer_s_per_parameter(
                 self._workload, device, offload=stage.offload
             ),
@@ -168,32 +171,17 @@ class StageModel:
         layers = [i for i, b in enumerate(self._catalog.blocks) if b.role is BlockRole.LAYER]
         return max(float(costs[i].output_bytes[0]) for i in layers)
 
-    def _hop(self, placed: Sequence[Placements]) -> tuple[float, float]:
-        """Latency and time per byte between stages: of the slowest network in the cluster."""
-        hops = [
-            model.network.hop(placement.hop_extent)
-            for model, placement in zip(self._models, placed, strict=True)
-        ]
-        return max(float(h[0][0]) for h in hops), max(float(h[1][0]) for h in hops)
-
-    def _group(self, group_members: Sequence[IntArray], shards: int) -> GroupCost:
-        """What a group that shares parameters pays, on the slowest network in the cluster."""
-
-        def slowest(kind: Collective) -> tuple[float, float]:
-            pairs = [
-                model.network.linear(kind, found, reference_bytes=self._coefficients.bucket_bytes)
-                for model, found in zip(self._models, group_members, strict=True)
-            ]
-            return max(float(p[0][0]) for p in pairs), max(float(p[1][0]) for p in pairs)
-
-        gather, reduce = slowest(Collective.ALL_GATHER), slowest(Collective.ALL_REDUCE)
+    def _group(self, placed: Sequence[SharedGroup]) -> GroupCost:
+        """What a group that shares parameters pays."""
+        bucket = self._coefficients.bucket_bytes
+        links = group_links(self._models, placed, bucket_bytes=bucket)
         return GroupCost(
-            shards=shards,
-            ranks=shards,
-            gather_latency_s=gather[0],
-            gather_s_per_byte=gather[1],
-            scatter_latency_s=gather[0],
-            scatter_s_per_byte=gather[1],
-            reduce_latency_s=reduce[0],
-            reduce_s_per_byte=reduce[1],
+            shards=int(placed[0].shards[0, -1]),
+            ranks=int(placed[0].ranks[0, -1]),
+            gather_latency_s=float(links.gather.latency_s[0]),
+            gather_s_per_byte=float(links.gather.s_per_byte[0]),
+            scatter_latency_s=float(links.scatter.latency_s[0]),
+            scatter_s_per_byte=float(links.scatter.s_per_byte[0]),
+            reduce_latency_s=float(links.reduce.latency_s[0]),
+            reduce_s_per_byte=float(links.reduce.s_per_byte[0]),
         )

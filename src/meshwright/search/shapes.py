@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from meshwright.cluster import Cluster, Level
-from meshwright.cost.local import BoolArray, IntArray, distinct
-from meshwright.cost.placement import expert_members, members
+from meshwright.cluster import Cluster
+from meshwright.cost.local import BoolArray, IntArray
 from meshwright.search.facts import ModelFacts
 from meshwright.search.rules import MIN_CONTEXT_CHUNK, RULE_INDEX
-from meshwright.strategy import MESH_AXES, ContextAlgorithm, Space
+from meshwright.strategy import ContextAlgorithm, Space
 
 #: A tensor group beyond the scale-up domain is tried up to this degree (small nodes).
 MIN_TENSOR_SPAN = 8
@@ -20,13 +20,23 @@ MIN_TENSOR_SPAN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shapes:
-    """Degree tuples with an axis order, as columns of equal length S."""
+    """Degree tuples with an axis order, as columns of equal length S.
+
+    Attributes:
+        tensor, sequence_parallel, context, pipeline, data, expert, expert_tensor: degrees
+            (``sequence_parallel`` is 0 or 1).
+        data_shard: ranks of the data axis that shard one replica's states; divides ``data``.
+        context_algorithm: index into ``list(ContextAlgorithm)``.
+        order: index into the space's axis orders.
+    """
 
     tensor: IntArray
+    sequence_parallel: IntArray
     context: IntArray
     context_algorithm: IntArray
     pipeline: IntArray
     data: IntArray
+    data_shard: IntArray
     expert: IntArray
     expert_tensor: IntArray
     order: IntArray
@@ -41,6 +51,21 @@ class Shapes:
     def columns(self) -> tuple[IntArray, ...]:
         """All columns, in field order."""
         return tuple(getattr(self, f.name) for f in fields(self))
+
+    @property
+    def stage_ranks(self) -> IntArray:
+        """Ranks of one stage: shape (S,)."""
+        return self.tensor * self.context * self.data
+
+    @property
+    def expert_ranks(self) -> IntArray:
+        """Ranks that hold the same experts: shape (S,)."""
+        return self.stage_ranks // (self.expert * self.expert_tensor)
+
+    @property
+    def replicas(self) -> IntArray:
+        """Replicas of every shard: shape (S,)."""
+        return self.data // self.data_shard
 
 
 def divisors(n: int) -> IntArray:
@@ -57,64 +82,95 @@ def _allowed(values: IntArray, allowed: tuple[int, ...] | None) -> IntArray:
     return values if allowed is None else values[np.isin(values, np.array(allowed))]
 
 
-def _cross(columns: Sequence[IntArray], values: IntArray) -> list[IntArray]:
-    """Every row of ``columns`` with every one of ``values``, the new column last."""
-    rows = len(columns[0])
-    return [*(np.repeat(c, len(values)) for c in columns), np.tile(values, rows)]
+class _Grid:
+    """Named columns that grow by crossing every row with more values."""
+
+    def __init__(self, name: str, values: IntArray) -> None:
+        self.columns = {name: values.astype(np.int64)}
+
+    def __getitem__(self, name: str) -> IntArray:
+        return self.columns[name]
+
+    def cross(self, name: str, values: IntArray) -> None:
+        """Every row with every value."""
+        rows = len(next(iter(self.columns.values())))
+        self.columns = {n: np.repeat(c, len(values)) for n, c in self.columns.items()}
+        self.columns[name] = np.tile(values.astype(np.int64), rows)
+
+    def keep(self, where: BoolArray) -> None:
+        """Drop the other rows."""
+        self.columns = {n: c[where] for n, c in self.columns.items()}
 
 
-def enumerate_shapes(space: Space, *, num_devices: int, facts: ModelFacts) -> Shapes:
+def enumerate_shapes(
+    space: Space, *, num_devices: int, facts: ModelFacts, shard_spans: Sequence[int]
+) -> Shapes:
     """All factorisations of the device count that the space allows, with every axis order.
 
-    Pipelines longer than the model has layers are not formed; neither are expert degrees for
-    a model without experts.
+    Pipelines longer than the model has layers are not formed, neither are expert degrees for
+    a model without experts, nor a context algorithm where no context is split.
+
+    Args:
+        space: what may vary.
+        num_devices: product of the degrees.
+        facts: lengths of the model's axes.
+        shard_spans: devices of each inner network level: hybrid sharding may stay inside one.
     """
     all_divisors = divisors(num_devices)
-    pipelines = _allowed(all_divisors[all_divisors <= facts.layers], space.pipeline)
-    columns: list[IntArray] = [pipelines]
-    for allowed in (space.tensor, space.context):
-        columns = _cross(columns, _allowed(all_divisors, allowed))
-        used = np.prod(np.stack([c.astype(np.float64) for c in columns]), axis=0)
-        fits = (used <= num_devices) & (num_devices % np.maximum(used, 1) == 0)
-        columns = [c[fits] for c in columns]
-    pipeline, tensor, context = columns
-    data = num_devices // (pipeline * tensor * context)
-    keep = np.ones(len(data), bool) if space.data is None else np.isin(data, space.data)
-    columns = [c[keep] for c in (pipeline, tensor, context, data)]
+    grid = _Grid("pipeline", _allowed(all_divisors[all_divisors <= facts.layers], space.pipeline))
+    for name in ("tensor", "context"):
+        grid.cross(name, _allowed(all_divisors, getattr(space, name)))
+        used = np.prod(np.stack([c.astype(float) for c in grid.columns.values()]), axis=0)
+        grid.keep((used <= num_devices) & (num_devices % np.maximum(used, 1) == 0))
+    grid.columns["data"] = num_devices // (grid["pipeline"] * grid["tensor"] * grid["context"])
+    if space.data is not None:
+        grid.keep(np.isin(grid["data"], space.data))
+    grid.cross("sequence_parallel", np.array(sorted(map(int, space.sequence_parallel))))
+    _cross_context(grid, space)
+    _cross_experts(grid, space, facts, all_divisors)
+    _cross_shards(grid, space, shard_spans)
+    grid.cross("order", np.arange(len(space.axis_orders)))
+    return Shapes(**grid.columns)
 
-    columns = _cross(
-        columns, np.array([list(ContextAlgorithm).index(a) for a in space.context_algorithms])
-    )
-    first = list(ContextAlgorithm).index(space.context_algorithms[0])
-    columns = [c[(columns[2] > 1) | (columns[4] == first)] for c in columns]
 
-    experts = (
-        divisors(int(np.gcd.reduce(facts.expert_lengths))) if facts.has_experts else np.array([1])
-    )
-    columns = _cross(columns, _allowed(experts, space.expert))
-    columns = _cross(columns, _expert_tensors(space, facts, all_divisors))
-    one_or_tensor = (columns[6] == 1) | (columns[6] == columns[1])
+def _cross_context(grid: _Grid, space: Space) -> None:
+    index = list(ContextAlgorithm).index
+    algorithms = np.array([index(algorithm) for algorithm in space.context_algorithms])
+    grid.cross("context_algorithm", algorithms)
+    grid.keep((grid["context"] > 1) | (grid["context_algorithm"] == algorithms[0]))
+
+
+def _cross_experts(grid: _Grid, space: Space, facts: ModelFacts, all_divisors: IntArray) -> None:
+    one = np.array([1], dtype=np.int64)
+    experts = divisors(math.gcd(*facts.expert_lengths)) if facts.has_experts else one
+    grid.cross("expert", _allowed(experts, space.expert))
+    widths = all_divisors if facts.has_experts else one
+    grid.cross("expert_tensor", _allowed(widths, space.expert_tensor))
+    whole = (grid["expert_tensor"] == 1) | (grid["expert_tensor"] == grid["tensor"])
     if space.expert_tensor is not None:
-        one_or_tensor = columns[1] % columns[6] == 0
-    columns = [c[one_or_tensor] for c in columns]
-    columns = _cross(columns, np.arange(len(space.axis_orders)))
-    pipeline, tensor, context, data, algorithm, expert, expert_tensor, order = columns
-    return Shapes(
-        tensor=tensor,
-        context=context,
-        context_algorithm=algorithm,
-        pipeline=pipeline,
-        data=data,
-        expert=expert,
-        expert_tensor=expert_tensor,
-        order=order,
-    )
+        whole = grid["tensor"] % grid["expert_tensor"] == 0
+    grid.keep(whole)
 
 
-def _expert_tensors(space: Space, facts: ModelFacts, all_divisors: IntArray) -> IntArray:
-    if not facts.has_experts:
-        return np.array([1], dtype=np.int64)
-    return _allowed(all_divisors, space.expert_tensor)
+def _cross_shards(grid: _Grid, space: Space, shard_spans: Sequence[int]) -> None:
+    """Full sharding, and sharding inside each network level that holds several data ranks."""
+    data, inner = grid["data"], grid["tensor"] * grid["context"]
+    if space.data_shard is not None:
+        grid.cross("data_shard", np.array(space.data_shard))
+        grid.keep(grid["data"] % grid["data_shard"] == 0)
+        return
+    choices = [data] + [np.gcd(data, np.maximum(1, span // inner)) for span in shard_spans]
+    rows = len(data)
+    grid.cross("choice", np.arange(len(choices)))
+    picked = np.stack(choices, axis=1).reshape(-1)
+    first = np.ones(len(picked), dtype=bool)
+    table = picked.reshape(rows, -1)
+    for j in range(1, table.shape[1]):
+        repeated = (table[:, :j] == table[:, j : j + 1]).any(axis=1) | (table[:, j] == 1)
+        first.reshape(rows, -1)[:, j] = ~repeated
+    del grid.columns["choice"]
+    grid.columns["data_shard"] = picked
+    grid.keep(first)
 
 
 def shape_rules(shapes: Shapes, facts: ModelFacts, space: Space, cluster: Cluster) -> IntArray:
@@ -150,7 +206,14 @@ def shape_rules(shapes: Shapes, facts: ModelFacts, space: Space, cluster: Cluste
     )
     exclude("expert_divides", _any(no, [n % ep != 0 for n in facts.expert_lengths]))
     exclude("expert_divides", _any(no, [n % etp != 0 for n in facts.expert_widths]))
-    exclude("expert_ranks", (t * c * shapes.data) % (ep * etp) != 0)
+    exclude("expert_ranks", shapes.stage_ranks % (ep * etp) != 0)
+    exclude("expert_ranks", shapes.expert_ranks % shapes.replicas != 0)
+    split = shapes.sequence_parallel > 0
+    exclude("sequence_parallel", split & (t == 1))
+    exclude("sequence_parallel", ~split & (t > 1) & np.bool_(facts.has_experts))
+    exclude(
+        "sequence_divides", _any(no, [split & (n % (c * t) != 0) for n in facts.sequence_lengths])
+    )
     if not cluster.is_uniform:
         outermost = np.array([order[-1] == "pipeline" for order in space.axis_orders])
         exclude("mixed_order", ~outermost[shapes.order])
@@ -162,98 +225,3 @@ def _any(no: BoolArray, conditions: Sequence[BoolArray]) -> BoolArray:
     for condition in conditions:
         found = found | condition
     return found
-
-
-def strides(shapes: Shapes, space: Space) -> dict[str, IntArray]:
-    """Distance between neighbours along each mesh axis: shapes (S,)."""
-    sizes = {axis: getattr(shapes, axis) for axis in MESH_AXES}
-    result = {axis: np.ones(len(shapes), dtype=np.int64) for axis in MESH_AXES}
-    for index, order in enumerate(space.axis_orders):
-        chosen = shapes.order == index
-        stride = np.ones(len(shapes), dtype=np.int64)
-        for axis in order:
-            result[axis] = np.where(chosen, stride, result[axis])
-            stride = stride * sizes[axis]
-    return result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placements:
-    """Members of every rank group per level of one device group: shapes (S, L).
-
-    Attributes:
-        tensor, context, expert: groups that communicate inside layers.
-        dense, expert_data: groups that share dense and expert parameters.
-        hop_extent: shape (S,); ranks from the first stage to the last.
-    """
-
-    tensor: IntArray
-    context: IntArray
-    expert: IntArray
-    dense: IntArray
-    expert_data: IntArray
-    hop_extent: IntArray
-
-    def columns(self) -> tuple[IntArray, ...]:
-        """Every column of every attribute."""
-        tables = (self.tensor, self.context, self.expert, self.dense, self.expert_data)
-        return (*(column for table in tables for column in table.T), self.hop_extent)
-
-    def take(self, index: IntArray) -> Placements:
-        """The rows at ``index``."""
-        return Placements(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
-
-
-def place(shapes: Shapes, space: Space, levels: Sequence[Level]) -> Placements:
-    """Where the groups of every shape lie under the levels of one device group."""
-    stride = strides(shapes, space)
-    inner = np.ones(len(shapes), dtype=np.int64)
-    for index, order in enumerate(space.axis_orders):
-        inside = order[: order.index("pipeline")]
-        size = np.ones(len(shapes), dtype=np.int64)
-        for axis in inside:
-            size = size * getattr(shapes, axis)
-        inner = np.where(shapes.order == index, size, inner)
-    experts = shapes.expert * shapes.expert_tensor
-    ranks = shapes.tensor * shapes.context * shapes.data
-    data = members(shapes.data, stride["data"], levels)
-    context = members(shapes.context, stride["context"], levels)
-    return Placements(
-        tensor=members(shapes.tensor, stride["tensor"], levels),
-        context=context,
-        expert=expert_members(
-            shapes.expert,
-            shapes.expert_tensor,
-            inner=inner,
-            pipeline=shapes.pipeline,
-            levels=levels,
-        ),
-        dense=data * context,
-        expert_data=expert_members(
-            ranks // experts, experts, inner=inner, pipeline=shapes.pipeline, levels=levels
-        ),
-        hop_extent=stride["pipeline"] * (shapes.pipeline - 1),
-    )
-
-
-def hop_class(extent: IntArray, levels: Sequence[Level]) -> IntArray:
-    """Index of the level that a message between stages crosses: shape (S,)."""
-    sizes = np.array([level.size for level in levels])
-    return np.minimum(np.searchsorted(sizes, extent, side="right"), len(sizes) - 1)
-
-
-def equivalent(
-    shapes: Shapes, placements: Sequence[Placements], levels: Sequence[Sequence[Level]]
-) -> IntArray:
-    """Indices of one shape of each set that differs in axis order only and is placed alike.
-
-    Args:
-        shapes: S shapes.
-        placements: of every device group.
-        levels: of every device group.
-    """
-    columns = list(shapes.columns()[:-1])
-    for placed, tiers in zip(placements, levels, strict=True):
-        columns += [*placed.columns()[:-1], hop_class(placed.hop_extent, tiers)]
-    first, _ = distinct(columns)
-    return np.sort(first)

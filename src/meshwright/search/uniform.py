@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from meshwright.cluster import Cluster, DeviceGroup, Level
 from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.collectives import Collective, Network
-from meshwright.cost.local import FloatArray, IntArray, LocalConfigs, distinct
+from meshwright.cost.collectives import Network
+from meshwright.cost.local import FloatArray, LocalConfigs, distinct
 from meshwright.cost.states import optimizer_s_per_parameter, state_mode
 from meshwright.cost.table import BlockCosts, DeviceModel, Rows, cost_table
 from meshwright.graph import BlockRole, ModelGraph
 from meshwright.search.facts import ModelFacts, model_facts
+from meshwright.search.links import group_links, hop_links
 from meshwright.search.partitions import (
     BlockCatalog,
-    Partition,
     enumerate_partitions,
     stage_classes,
     stage_devices,
 )
+from meshwright.search.placements import equivalent, place
 from meshwright.search.result import UniformCandidate
 from meshwright.search.rules import RULE_INDEX, RULES
-from meshwright.search.shapes import (
-    Placements,
-    Shapes,
-    enumerate_shapes,
-    equivalent,
-    place,
-    shape_rules,
-)
+from meshwright.search.shapes import enumerate_shapes, shape_rules
 from meshwright.search.tables import NO_PIPELINE_LIMIT, UniformTables
 from meshwright.strategy import (
     ContextAlgorithm,
@@ -51,7 +46,6 @@ class LocalChoice:
     """What varies under one base: one of the K rows."""
 
     micro_batch: int
-    sequence_parallel: bool
     recompute: Recompute
 
 
@@ -113,10 +107,9 @@ class UniformSpace:
         self.models = device_models(cluster, coefficients)
         self.excluded = [0] * len(RULES)
         self.locals = [
-            LocalChoice(micro_batch=size, sequence_parallel=split, recompute=mode)
+            LocalChoice(micro_batch=size, recompute=mode)
             for size in space.micro_batch_sizes
             if size <= workload.global_batch_size
-            for split in space.sequence_parallel
             for mode in space.recompute
         ]
         self.states = [
@@ -126,13 +119,18 @@ class UniformSpace:
         ]
         facts = model_facts(model, workload)
         self._has_experts = facts.has_experts
+        self._has_experts = facts.has_experts
         self._enumerate(facts)
-        self._make_rows(facts)
+        self._make_rows()
 
     def _enumerate(self, facts: ModelFacts) -> None:
         """Shapes that no rule excludes, their partitions, and the counts of the others."""
         space, cluster = self.space, self.cluster
-        shapes = enumerate_shapes(space, num_devices=cluster.num_devices, facts=facts)
+        levels = [model.network.levels for model in self.models]
+        spans = sorted({level.size for tiers in levels for level in tiers[:-1]})
+        shapes = enumerate_shapes(
+            space, num_devices=cluster.num_devices, facts=facts, shard_spans=spans
+        )
         pipelines = sorted({int(p) for p in shapes.pipeline})
         self.partitions = enumerate_partitions(
             space,
@@ -151,18 +149,18 @@ class UniformSpace:
             self.excluded[int(index)] += int(sizes[rule == index].sum())
         keep = np.flatnonzero((rule < 0) & (sizes > 0))
         shapes, sizes = shapes.take(keep), sizes[keep]
-        levels = [model.network.levels for model in self.models]
         placements = [place(shapes, space, tiers) for tiers in levels]
         keep = equivalent(shapes, placements, levels)
         self.excluded[RULE_INDEX["equivalent_order"]] += int(sizes.sum() - sizes[keep].sum())
         self.shapes = shapes.take(keep)
         self.placements = [placed.take(keep) for placed in placements]
 
-    def _make_rows(self, facts: ModelFacts) -> None:
+    def _make_rows(self) -> None:
         """Distinct bases of the shapes, and K rows under each."""
         shapes = self.shapes
         local = (
             shapes.tensor,
+            shapes.sequence_parallel,
             shapes.context,
             shapes.context_algorithm,
             shapes.expert,
@@ -181,29 +179,22 @@ class UniformSpace:
         bases, k = len(self._first), len(self.locals)
         tile = {
             "micro_batch": [choice.micro_batch for choice in self.locals],
-            "sequence_parallel": [int(choice.sequence_parallel) for choice in self.locals],
             "recompute": [list(Recompute).index(choice.recompute) for choice in self.locals],
         }
         tiled = {name: np.tile(np.array(v, dtype=np.int64), bases) for name, v in tile.items()}
         self._recompute = tiled.pop("recompute")
-        names = ("tensor", "context", "context_algorithm", "expert", "expert_tensor")
+        names = (
+            "tensor",
+            "sequence_parallel",
+            "context",
+            "context_algorithm",
+            "expert",
+            "expert_tensor",
+        )
         self.configs = LocalConfigs(
             **tiled,
             **{n: np.repeat(c[self._first], k) for n, c in zip(names, local, strict=True)},
         )
-        self.row_rule = self._row_rules(facts)
-
-    def _row_rules(self, facts: ModelFacts) -> IntArray:
-        configs = self.configs
-        split = configs.sequence_parallel > 0
-        bad = split & (configs.tensor == 1)
-        if facts.has_experts:
-            bad |= ~split & (configs.tensor > 1)
-        rule = np.where(bad, RULE_INDEX["sequence_parallel"], -1)
-        uneven = np.zeros(len(configs), dtype=bool)
-        for length in facts.sequence_lengths:
-            uneven |= split & (length % (configs.context * configs.tensor) != 0)
-        return np.where((rule < 0) & uneven, RULE_INDEX["sequence_divides"], rule)
 
     def costs(self) -> list[tuple[BlockCosts, ...]]:
         """Cost table of every device group: per block, R rows."""
@@ -245,7 +236,7 @@ class UniformSpace:
         reserve = self.coefficients.memory_reserve
         return UniformTables(
             micro_batch=self.configs.micro_batch.astype(np.int32),
-            row_rule=self.row_rule.astype(np.int32),
+            row_rule=np.full(len(self.configs), -1, dtype=np.int32),
             forward_s=per_device("forward_s"),
             backward_s=per_device("backward_s"),
             activation_bytes=column("activation_bytes"),
@@ -294,50 +285,39 @@ class UniformSpace:
     def _boundary_bytes(self, costs: Sequence[BlockCosts]) -> FloatArray:
         """What one stage hands to the next: the largest output of any layer, per row."""
         layers = [b for b, block in enumerate(self.catalog.blocks) if block.role is BlockRole.LAYER]
-        return np.max(np.stack([costs[b].output_bytes for b in layers]), axis=0)
+        largest: FloatArray = np.max(np.stack([costs[b].output_bytes for b in layers]), axis=0)
+        return largest
 
-    def _links(self) -> dict[str, IntArray | FloatArray]:
+    def _links(self) -> dict[str, Any]:
         """Links of every shape: entries 0..S-1 are the dense groups, S..2S-1 the expert ones."""
-        shapes = self.shapes
-        count = len(shapes)
-        gathers, reduces, hops = [], [], []
-        for model, placed in zip(self.models, self.placements, strict=True):
-            groups = np.concatenate([placed.dense, placed.expert_data])
-            for kind, found in ((Collective.ALL_GATHER, gathers), (Collective.ALL_REDUCE, reduces)):
-                found.append(
-                    model.network.linear(
-                        kind, groups, reference_bytes=self.coefficients.bucket_bytes
-                    )
-                )
-            hops.append(model.network.hop(placed.hop_extent))
-        gather_latency_s, gather_s_per_byte = _slowest(gathers)
-        reduce_latency_s, reduce_s_per_byte = _slowest(reduces)
-        hop_latency_s, hop_s_per_byte = _slowest(hops)
-        experts = shapes.expert * shapes.expert_tensor
-        dense_shards = (shapes.data * shapes.context).astype(np.int32)
-        expert_shards = (shapes.tensor * shapes.context * shapes.data // experts).astype(np.int32)
-        if not self._has_experts:  # nothing of theirs is there to be sharded
-            expert_shards = np.ones_like(expert_shards)
-        index = np.arange(count, dtype=np.int32)
-        return {
+        shapes, bucket = self.shapes, self.coefficients.bucket_bytes
+        dense = [placed.dense for placed in self.placements]
+        experts = [placed.experts for placed in self.placements]
+        pairs = (
+            group_links(self.models, dense, bucket_bytes=bucket),
+            group_links(self.models, experts, bucket_bytes=bucket),
+        )
+        hop = hop_links(self.models, [placed.hop_extent for placed in self.placements])
+        links: dict[str, Any] = {
+            f"{name}_{part}": np.concatenate([getattr(getattr(p, name), part) for p in pairs])
+            for name in ("gather", "scatter", "reduce")
+            for part in ("latency_s", "s_per_byte")
+        }
+        index = np.arange(len(shapes), dtype=np.int32)
+        return links | {
             "dense_link": index,
-            "expert_link": index + np.int32(count),
+            "expert_link": index + np.int32(len(shapes)),
             "hop_link": index,
-            "dense_shards": dense_shards,
-            "expert_shards": expert_shards,
-            "dense_ranks": dense_shards,
-            "expert_ranks": expert_shards,
-            "gather_latency_s": gather_latency_s,
-            "gather_s_per_byte": gather_s_per_byte,
-            "scatter_latency_s": gather_latency_s,
-            "scatter_s_per_byte": gather_s_per_byte,
-            "reduce_latency_s": reduce_latency_s,
-            "reduce_s_per_byte": reduce_s_per_byte,
-            "hop_latency_s": np.tile(hop_latency_s, 2),
-            "hop_s_per_byte": np.tile(hop_s_per_byte, 2),
+            "dense_ranks": dense[0].ranks[:, -1],
+            "dense_shards": dense[0].shards[:, -1],
+            # Without experts nobody shares any, so nothing there can be sharded.
+            "expert_ranks": experts[0].ranks[:, -1] if self._has_experts else 0 * index + 1,
+            "expert_shards": experts[0].shards[:, -1] if self._has_experts else 0 * index + 1,
+            "hop_latency_s": np.tile(hop.latency_s, 2),
+            "hop_s_per_byte": np.tile(hop.s_per_byte, 2),
         }
 
-    def _partition_arrays(self) -> dict[str, IntArray]:
+    def _partition_arrays(self) -> dict[str, Any]:
         classes = [stage_classes(part, self.catalog, self.cluster) for part in self.partitions]
         flat = [c for found in classes for c in found]
         width = len(self.catalog.variants)
@@ -360,6 +340,7 @@ class UniformSpace:
         state = self.states[candidate.mode]
         partition = self.partitions[candidate.partition]
         data = int(self.shapes.data[s])
+        shard = int(self.shapes.data_shard[s]) if state.zero_stage else 1
         devices = stage_devices(self.cluster, pipeline=partition.pipeline)
         stages = []
         for ranges, mask in zip(partition.ranges(), devices, strict=True):
@@ -369,13 +350,13 @@ class UniformSpace:
                     layers=ranges,
                     groups=tuple(t for t in range(mask.bit_length()) if mask >> t & 1),
                     tensor=int(self.shapes.tensor[s]),
-                    sequence_parallel=local.sequence_parallel,
+                    sequence_parallel=bool(self.shapes.sequence_parallel[s]),
                     context=int(self.shapes.context[s]),
                     context_algorithm=list(ContextAlgorithm)[int(self.shapes.context_algorithm[s])],
                     expert=int(self.shapes.expert[s]),
                     expert_tensor=int(self.shapes.expert_tensor[s]),
-                    data_replicate=1 if state.zero_stage else data,
-                    data_shard=data if state.zero_stage else 1,
+                    data_replicate=data // shard,
+                    data_shard=shard,
                     zero_stage=state.zero_stage,
                     recompute=(RecomputeRun(count=layers, mode=local.recompute),),
                     offload=state.offload,
@@ -389,10 +370,3 @@ class UniformSpace:
             schedule=Schedule.INTERLEAVED if interleaved else Schedule.ONE_F_ONE_B,
             axis_order=self.space.axis_orders[int(self.shapes.order[s])],
         )
-
-
-def _slowest(pairs: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
-    """Per entry, the largest latency and the largest time per byte of several networks."""
-    latency_s = np.max(np.stack([pair[0] for pair in pairs]), axis=0)
-    s_per_byte = np.max(np.stack([pair[1] for pair in pairs]), axis=0)
-    return latency_s, s_per_byte

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from meshwright.strategy.mesh import AXIS_ORDERS, MESH_AXES, Mesh, check_axis_order, mesh_of
+from meshwright.strategy.mesh import (
+    AXIS_ORDERS,
+    MESH_AXES,
+    TENSOR_INNERMOST,
+    Mesh,
+    check_axis_order,
+    mesh_of,
+)
 from meshwright.strategy.partition import balanced_chunks, stage_ranges, weighted_chunks
 from meshwright.strategy.space import MICRO_BATCH_SIZES, VIRTUAL_STAGES, Space
 from meshwright.strategy.stage import ContextAlgorithm, Offload, Recompute, RecomputeRun, Stage
@@ -22,6 +29,7 @@ __all__ = [
     "MICRO_BATCH_SIZES",
     "OPTIMIZERS",
     "PRECISIONS",
+    "TENSOR_INNERMOST",
     "VIRTUAL_STAGES",
     "AttentionKernel",
     "ContextAlgorithm",

@@ -15,6 +15,9 @@ MESH_AXES = ("tensor", "context", "data", "pipeline")
 #: Every order of the axes, the usual one first.
 AXIS_ORDERS: tuple[tuple[str, ...], ...] = tuple(permutations(MESH_AXES))
 
+#: Orders whose tensor groups are neighbours: the only ones that frameworks lay out.
+TENSOR_INNERMOST = tuple(order for order in AXIS_ORDERS if order[0] == "tensor")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mesh:

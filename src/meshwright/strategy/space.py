@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
 from meshwright.errors import StrategyError
-from meshwright.strategy.mesh import AXIS_ORDERS, check_axis_order
+from meshwright.strategy.mesh import TENSOR_INNERMOST, check_axis_order
 from meshwright.strategy.stage import ContextAlgorithm, Offload, Recompute
 from meshwright.strategy.target import Target
 
@@ -16,7 +16,7 @@ VIRTUAL_STAGES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
 #: Micro-batch sizes that are tried; larger ones only grow activations.
 MICRO_BATCH_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
-_DEGREES = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor")
+_DEGREES = ("tensor", "context", "pipeline", "data", "data_shard", "expert", "expert_tensor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,12 @@ class Space:
 
     Attributes:
         tensor, context, pipeline, data, expert, expert_tensor: allowed degrees.
+        data_shard: ranks of the data axis that shard one replica's states; ``None`` tries all
+            of them, and those that share a level of the network (hybrid sharding).
         virtual_stages, micro_batch_sizes: allowed values.
         sequence_parallel, zero_stages, recompute, offload, context_algorithms: allowed values.
-        axis_orders: allowed orders of the mesh axes, innermost first.
+        axis_orders: allowed orders of the mesh axes, innermost first; by default those with
+            the tensor axis innermost, as it talks most (``AXIS_ORDERS`` has all).
         uneven_layers: stages may differ by a layer when they do not divide.
         zero_with_pipeline: highest ZeRO stage when there is a pipeline.
         target: name of the framework that narrowed the space, if any.
@@ -43,6 +46,7 @@ class Space:
     context: tuple[int, ...] | None = None
     pipeline: tuple[int, ...] | None = None
     data: tuple[int, ...] | None = None
+    data_shard: tuple[int, ...] | None = None
     expert: tuple[int, ...] | None = None
     expert_tensor: tuple[int, ...] | None = None
     virtual_stages: tuple[int, ...] = VIRTUAL_STAGES
@@ -52,7 +56,7 @@ class Space:
     recompute: tuple[Recompute, ...] = tuple(Recompute)
     offload: tuple[Offload, ...] = (Offload.NONE,)
     context_algorithms: tuple[ContextAlgorithm, ...] = tuple(ContextAlgorithm)
-    axis_orders: tuple[tuple[str, ...], ...] = AXIS_ORDERS
+    axis_orders: tuple[tuple[str, ...], ...] = TENSOR_INNERMOST
     uneven_layers: bool = True
     zero_with_pipeline: int = 3
     target: str | None = None
