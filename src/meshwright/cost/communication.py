@@ -10,6 +10,7 @@ axis that no rank holds whole.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.collectives import Collective, Network
 from meshwright.cost.compute import OpTime, tensor_bytes
-from meshwright.cost.local import BoolArray, FloatArray, IntArray, LocalShapes, Region, region_of
+from meshwright.cost.local import FloatArray, IntArray, LocalShapes, Region, region_of
 from meshwright.graph import CHOICE, Block, Dtype, Op, OpKind, Role, Split
 from meshwright.strategy import ContextAlgorithm, Workload
 
@@ -28,6 +29,10 @@ class PassSeconds:
 
     forward_s: FloatArray
     backward_s: FloatArray
+
+    def spread(self, index: IntArray) -> PassSeconds:
+        """The rows at ``index``."""
+        return PassSeconds(forward_s=self.forward_s[index], backward_s=self.backward_s[index])
 
 
 def reduced_tensors(block: Block) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -54,36 +59,30 @@ def reduced_tensors(block: Block) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(forward), tuple(backward)
 
 
-class CommunicationModel:
-    """Exposed communication of one block inside its layers.
+class _Passes:
+    """What the three kinds of communication share.
 
     Args:
         shapes: local lengths for R configurations.
         network: levels under the device group.
+        members: shape (R, L), of the group that communicates, from ``placement``.
         workload: precision.
         coefficients: what is hidden.
-        tensor_members, context_members, expert_members: shapes (R, L), from ``placement``.
     """
 
     def __init__(
         self,
         shapes: LocalShapes,
         network: Network,
+        members: IntArray,
         workload: Workload,
         coefficients: Coefficients,
-        *,
-        tensor_members: IntArray,
-        context_members: IntArray,
-        expert_members: IntArray,
     ) -> None:
         self.shapes = shapes
         self.network = network
+        self.members = members
         self.workload = workload
         self.coefficients = coefficients
-        self.tensor_members = tensor_members
-        self.context_members = context_members
-        self.expert_members = expert_members
-        self._reductions: dict[tuple[tuple[str, ...], Dtype], tuple[FloatArray, FloatArray]] = {}
 
     def _zeros(self) -> FloatArray:
         return np.zeros(len(self.shapes.configs))
@@ -91,125 +90,122 @@ class CommunicationModel:
     def _bytes(self, name: str) -> FloatArray:
         return tensor_bytes(self.shapes, name, self.workload)
 
-    def tensor(self) -> PassSeconds:
-        """Reductions and gathers of the tensor group."""
-        block, split = self.shapes.block, self.shapes.configs.sequence_parallel > 0
-        forward_names, backward_names = reduced_tensors(block)
-        forward, backward = self._zeros(), self._zeros()
-        visible = 1.0 - self.coefficients.tensor_hidden
-        for names, reduces_forward in ((forward_names, True), (backward_names, False)):
-            for name in names:
-                whole = self._bytes(name) * self.shapes.token_split(Region.PLAIN)
-                all_reduce = self._time(Collective.ALL_REDUCE, whole, self.tensor_members)
-                half = visible * self._time(Collective.REDUCE_SCATTER, whole, self.tensor_members)
-                reduction = np.where(split, half, all_reduce)
-                gather = np.where(split, half, 0.0)
-                forward = forward + (reduction if reduces_forward else gather)
-                backward = backward + (gather if reduces_forward else reduction)
-                if not reduces_forward:  # the input is gathered again for the weight's gradient
-                    backward = backward + gather
-        extra_forward, extra_backward = self._expert_tensor()
-        return PassSeconds(forward_s=forward + extra_forward, backward_s=backward + extra_backward)
 
-    def _reduction(self, name: str, split: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """Time to reduce a tensor over its group, and to gather it in the other pass.
+class TensorCommunication(_Passes):
+    """Reductions and gathers of the tensor group.
 
-        Tensors that run along the same axes cost the same; each is timed once.
-        """
-        tensor = self.shapes.block.tensor(name)
-        key = (tensor.dims, tensor.dtype)
-        if key not in self._reductions:
-            whole = self._bytes(name) * self.shapes.token_split(Region.PLAIN)
-            all_reduce = self._time(Collective.ALL_REDUCE, whole, self.tensor_members)
-            half = self._time(Collective.REDUCE_SCATTER, whole, self.tensor_members)
-            half = (1.0 - self.coefficients.tensor_hidden) * half
-            self._reductions[key] = (
-                np.where(split, half, all_reduce),
-                np.where(split, half, 0.0),
-            )
-        return self._reductions[key]
+    Varies with micro-batch, tensor, sequence-parallel, context and expert-tensor degree.
+    """
 
-    def _expert_tensor(self) -> tuple[FloatArray, FloatArray]:
-        """Routed tokens gathered before and scattered after split experts."""
-        block = self.shapes.block
-        routed = [op.outputs[0].tensor for op in block.ops if op.kind is OpKind.DISPATCH]
-        members = np.minimum(self.tensor_members, self.shapes.configs.expert_tensor[:, None])
-        total = self._zeros()
-        for name in routed:
-            gathered = self._bytes(name)
-            total = total + 2.0 * self._time(Collective.ALL_GATHER, gathered, members)
-        return total, total
+    def passes(self) -> PassSeconds:
+        """Forward and backward."""
+        forward_names, backward_names = reduced_tensors(self.shapes.block)
+        routed = self._routed()
+        forward, backward = routed, routed
+        times: dict[tuple[tuple[str, ...], Dtype], tuple[FloatArray, FloatArray]] = {}
 
-    def expert(self) -> PassSeconds:
-        """All-to-all before and after the experts."""
-        visible = 1.0 - self.coefficients.expert_hidden
+        def reduction(name: str) -> tuple[FloatArray, FloatArray]:
+            # Tensors that run along the same axes cost the same; each is timed once.
+            tensor = self.shapes.block.tensor(name)
+            key = (tensor.dims, tensor.dtype)
+            if key not in times:
+                times[key] = self._reduction(name)
+            return times[key]
+
+        for name in forward_names:
+            reduce, gather = reduction(name)
+            forward, backward = forward + reduce, backward + gather
+        for name in backward_names:
+            reduce, gather = reduction(name)
+            # The input is gathered again for the gradient of the weight.
+            forward, backward = forward + gather, backward + reduce + gather
+        return PassSeconds(forward_s=forward, backward_s=backward)
+
+    def _reduction(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Time to reduce a tensor over its group, and to gather it in the other pass."""
+        whole = self._bytes(name) * self.shapes.token_split(Region.PLAIN)
+        all_reduce = self.network.time(Collective.ALL_REDUCE, whole, self.members)
+        half = self.network.time(Collective.REDUCE_SCATTER, whole, self.members)
+        half = (1.0 - self.coefficients.tensor_hidden) * half
+        split = self.shapes.configs.sequence_parallel > 0
+        return np.where(split, half, all_reduce), np.where(split, half, 0.0)
+
+    def _routed(self) -> FloatArray:
+        """Routed tokens gathered before and scattered after experts that are split inside."""
+        members = np.minimum(self.members, self.shapes.configs.expert_tensor[:, None])
         total = self._zeros()
         for op in self.shapes.block.ops:
             if op.kind is OpKind.DISPATCH:
-                name = op.outputs[0].tensor
-            elif op.kind is OpKind.COMBINE:
-                name = op.inputs[0].tensor
-            else:
-                continue
-            own = self._bytes(name) / self.shapes.configs.expert_tensor
-            seconds = self.network.exchange(own, self.expert_members, copies=self._choices())
-            total = total + visible * seconds
-        imbalance = np.where(
-            self.shapes.configs.expert > 1, self.coefficients.expert_imbalance, 1.0
-        )
-        return PassSeconds(forward_s=total * imbalance, backward_s=total * imbalance)
+                gathered = self._bytes(op.outputs[0].tensor)
+                total = total + 2.0 * self.network.time(Collective.ALL_GATHER, gathered, members)
+        return total
 
-    def _choices(self) -> int:
-        """Experts that one token visits."""
-        return self.shapes.block.axis(CHOICE).size or 1
 
-    def context(self, attention: dict[str, OpTime]) -> PassSeconds:
-        """Keys and values that attention reads from other context ranks.
+class ExpertCommunication(_Passes):
+    """All-to-all before and after the experts.
+
+    Varies with micro-batch and all degrees but the context algorithm.
+    """
+
+    def passes(self) -> PassSeconds:
+        """Forward and backward are alike."""
+        configs = self.shapes.configs
+        total = self._zeros()
+        for op in self.shapes.block.ops:
+            if op.kind in (OpKind.DISPATCH, OpKind.COMBINE):
+                routed = op.outputs[0] if op.kind is OpKind.DISPATCH else op.inputs[0]
+                own = self._bytes(routed.tensor) / configs.expert_tensor
+                copies = self.shapes.block.axis(CHOICE).size or 1
+                total = total + self.network.exchange(own, self.members, copies=copies)
+        busiest = np.where(configs.expert > 1, self.coefficients.expert_imbalance, 1.0)
+        seconds = total * busiest * (1.0 - self.coefficients.expert_hidden)
+        return PassSeconds(forward_s=seconds, backward_s=seconds)
+
+
+class ContextCommunication(_Passes):
+    """Keys and values that attention reads from other context ranks.
+
+    Varies with micro-batch, tensor, sequence-parallel and context degree and algorithm.
+    """
+
+    def passes(self, attention: Mapping[str, OpTime]) -> PassSeconds:
+        """Forward and backward.
 
         Args:
-            attention: time of each attention op, behind which ring steps hide.
+            attention: time of every op by name; ring steps hide behind attention.
         """
         forward, backward = self._zeros(), self._zeros()
         for op in self.shapes.block.ops:
-            if op.kind is OpKind.ATTENTION and self._gathers(op):
-                times = attention[op.name]
-                seconds = self._attention_context(op, times)
+            if op.kind is OpKind.ATTENTION and self._gathered(op):
+                seconds = self._attention(op, attention[op.name])
                 forward, backward = forward + seconds.forward_s, backward + seconds.backward_s
             elif op.kind is OpKind.SCAN:  # the state passes from rank to rank
                 hops = (self.shapes.configs.context - 1) * self.network.latency_s[-1]
                 forward, backward = forward + hops, backward + hops
         return PassSeconds(forward_s=forward, backward_s=backward)
 
-    def _gathers(self, op: Op) -> bool:
-        """Whether an operand made along the split sequence is read along a whole axis."""
-        return any(self._dims(operand.tensor) != operand.axes for operand in op.inputs)
+    def _gathered(self, op: Op) -> list[str]:
+        """Operands that are made along the split sequence and read along a whole axis."""
+        tensor = self.shapes.block.tensor
+        return sorted({i.tensor for i in op.inputs if tensor(i.tensor).dims != i.axes})
 
-    def _attention_context(self, op: Op, times: OpTime) -> PassSeconds:
-        configs, members = self.shapes.configs, self.context_members
-        keys = {i.tensor for i in op.inputs if self._dims(i.tensor) != i.axes}
-        shard = sum((self._bytes(name) for name in sorted(keys)), self._zeros())
-        whole = shard * configs.context
-        gather = self._time(Collective.ALL_GATHER, whole, members)
-        hidden = self.coefficients.context_hidden
-        ring_forward = np.maximum(0.05 * gather, gather - hidden * times.forward_s)
+    def _attention(self, op: Op, times: OpTime) -> PassSeconds:
+        configs, hidden = self.shapes.configs, self.coefficients.context_hidden
+        shard = sum((self._bytes(name) for name in self._gathered(op)), self._zeros())
+        gather = self.network.time(Collective.ALL_GATHER, shard * configs.context, self.members)
+        least = self.coefficients.overlap.tail * gather
+        ring_forward = np.maximum(least, gather - hidden * times.forward_s)
         # Keys and values travel again, their gradients travel with them.
-        ring_backward = np.maximum(0.1 * gather, 2.0 * gather - hidden * times.backward_s)
+        ring_backward = np.maximum(2.0 * least, 2.0 * gather - hidden * times.backward_s)
         query = self._bytes(op.inputs[0].tensor) + self._bytes(op.outputs[0].tensor)
-        exchange = self._time(Collective.ALL_TO_ALL, shard + query, members)
-        algorithms = list(ContextAlgorithm)
-        choices = {
+        exchange = self.network.time(Collective.ALL_TO_ALL, shard + query, self.members)
+        passes = {
             ContextAlgorithm.RING: (ring_forward, ring_backward),
             ContextAlgorithm.ALL_GATHER: (gather, 2.0 * gather),
             ContextAlgorithm.ULYSSES: (exchange, exchange),
         }
-        index = configs.context_algorithm
+        forward, backward = zip(*(passes[a] for a in ContextAlgorithm), strict=True)
         return PassSeconds(
-            forward_s=np.choose(index, [choices[a][0] for a in algorithms]),
-            backward_s=np.choose(index, [choices[a][1] for a in algorithms]),
+            forward_s=np.choose(configs.context_algorithm, forward),
+            backward_s=np.choose(configs.context_algorithm, backward),
         )
-
-    def _dims(self, name: str) -> tuple[str, ...]:
-        return self.shapes.block.tensor(name).dims
-
-    def _time(self, kind: Collective, volume: FloatArray, members: IntArray) -> FloatArray:
-        return self.network.time(kind, volume, members)

@@ -10,7 +10,12 @@ import numpy as np
 from meshwright.cluster import Device
 from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.collectives import Network
-from meshwright.cost.communication import CommunicationModel, PassSeconds
+from meshwright.cost.communication import (
+    ContextCommunication,
+    ExpertCommunication,
+    PassSeconds,
+    TensorCommunication,
+)
 from meshwright.cost.compute import ComputeModel, OpTime, tensor_bytes
 from meshwright.cost.local import FloatArray, IntArray, LocalConfigs, LocalShapes, distinct
 from meshwright.cost.memory import block_memory, local_parameters
@@ -35,20 +40,41 @@ class Rows:
     expert_members: IntArray
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct:
+    """Rows that differ in something, and for every row of the table which of them it is."""
+
+    first: IntArray
+    inverse: IntArray
+
+    @classmethod
+    def of(cls, columns: Sequence[IntArray], members: IntArray | None = None) -> Distinct:
+        """The distinct combinations of these columns (and of placements)."""
+        first, inverse = distinct([*columns, *([] if members is None else members.T)])
+        return cls(first=first, inverse=inverse)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """One value per row of the table."""
+        return values[self.inverse]
+
+
 class RowIndex:
-    """Which rows of a table differ, so that each thing is computed once per difference.
+    """Which rows of a table differ in what, so that each thing is computed once.
 
     Attributes:
-        first, inverse: rows with distinct configurations; for every row, which of them.
-        placed_first, placed_inverse: the same for configuration and placement together.
+        compute: distinct configurations.
+        tensor, context, expert: distinct in what each kind of communication varies with.
     """
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        self.first, self.inverse = distinct(rows.configs.columns())
-        placement = (rows.tensor_members, rows.context_members, rows.expert_members)
-        levels = [column for members in placement for column in members.T]
-        self.placed_first, self.placed_inverse = distinct([self.inverse, *levels])
+        c = rows.configs
+        common = (c.micro_batch, c.tensor, c.sequence_parallel, c.context)
+        experts = (c.expert, c.expert_tensor)
+        self.compute = Distinct.of(c.columns())
+        self.tensor = Distinct.of((*common, c.expert_tensor), rows.tensor_members)
+        self.context = Distinct.of((*common, c.context_algorithm), rows.context_members)
+        self.expert = Distinct.of((*common, *experts), rows.expert_members)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,16 +147,16 @@ class BlockTable:
         self._index = index
         self._workload = workload
         self._model = model
-        configs = index.rows.configs.take(index.first)
+        configs = index.rows.configs.take(index.compute.first)
         self._shapes = LocalShapes(block, configs, seq_length=workload.seq_length)
         compute = ComputeModel(self._shapes, model.device, workload, model.coefficients)
         self._times = {op.name: compute.time(op) for op in block.ops}
 
     def _spread(self, values: FloatArray) -> FloatArray:
-        return values[self._index.inverse]
+        return self._index.compute.spread(values)
 
     def _sum(self, times: Sequence[FloatArray]) -> FloatArray:
-        total: FloatArray = np.zeros(len(self._index.first))
+        total: FloatArray = np.zeros(len(self._index.compute.first))
         for seconds in times:
             total = total + seconds
         return self._spread(total)
@@ -141,13 +167,7 @@ class BlockTable:
         full = (self._rows.recompute == list(Recompute).index(Recompute.FULL)) & layer
         selective = self._rows.recompute == list(Recompute).index(Recompute.SELECTIVE)
         forward = self._sum([t.forward_s for t in self._times.values()])
-        core = self._sum(
-            [
-                self._times[op.name].forward_s
-                for op in self._block.ops
-                if op.kind is OpKind.ATTENTION
-            ]
-        )
+        core = self._sum([times.forward_s for times in self._attention_times().values()])
         tensor, context, expert = self._communication()
         parameters = local_parameters(self._shapes)
         kept, transient = self._memory()
@@ -173,36 +193,41 @@ class BlockTable:
         )
 
     def _communication(self) -> tuple[PassSeconds, PassSeconds, PassSeconds]:
-        rows = self._rows
-        first, inverse = self._index.placed_first, self._index.placed_inverse
-        model = CommunicationModel(
-            LocalShapes(
-                self._block, rows.configs.take(first), seq_length=self._workload.seq_length
-            ),
-            self._model.network,
-            self._workload,
-            self._model.coefficients,
-            tensor_members=rows.tensor_members[first],
-            context_members=rows.context_members[first],
-            expert_members=rows.expert_members[first],
-        )
-        compute_row = self._index.inverse[first]
-        attention = {
+        """Tensor, context and expert groups, for every row."""
+        rows, index = self._rows, self._index
+        tensor = TensorCommunication(*self._group(index.tensor, rows.tensor_members)).passes()
+        expert = ExpertCommunication(*self._group(index.expert, rows.expert_members)).passes()
+        compute_row = index.compute.inverse[index.context.first]
+        times = {
             name: OpTime(
-                forward_s=times.forward_s[compute_row], backward_s=times.backward_s[compute_row]
+                forward_s=found.forward_s[compute_row], backward_s=found.backward_s[compute_row]
             )
-            for name, times in self._times.items()
+            for name, found in self._attention_times().items()
         }
-        passes = (model.tensor(), model.context(attention), model.expert())
-        tensor, context, expert = (
-            PassSeconds(forward_s=p.forward_s[inverse], backward_s=p.backward_s[inverse])
-            for p in passes
+        context = ContextCommunication(*self._group(index.context, rows.context_members))
+        return (
+            tensor.spread(index.tensor.inverse),
+            context.passes(times).spread(index.context.inverse),
+            expert.spread(index.expert.inverse),
         )
-        return tensor, context, expert
+
+    def _group(
+        self, rows: Distinct, members: IntArray
+    ) -> tuple[LocalShapes, Network, IntArray, Workload, Coefficients]:
+        """What a communication model needs for some rows of the table."""
+        configs = self._rows.configs.take(rows.first)
+        shapes = LocalShapes(self._block, configs, seq_length=self._workload.seq_length)
+        model = self._model
+        return shapes, model.network, members[rows.first], self._workload, model.coefficients
+
+    def _attention_times(self) -> dict[str, OpTime]:
+        return {
+            op.name: self._times[op.name] for op in self._block.ops if op.kind is OpKind.ATTENTION
+        }
 
     def _memory(self) -> tuple[FloatArray, FloatArray]:
         modes = [block_memory(self._shapes, self._workload, mode) for mode in Recompute]
-        index = (self._rows.recompute, self._index.inverse)
+        index = (self._rows.recompute, self._index.compute.inverse)
         kept = np.stack([mode.kept_bytes for mode in modes])[index]
         transient = np.stack([mode.transient_bytes for mode in modes])[index]
         return kept, transient
