@@ -17,7 +17,8 @@ from meshwright.cli.failures import (
     report_warning,
     wants_json,
 )
-from meshwright.errors import MeshwrightError
+from meshwright.cli.values import quoted
+from meshwright.errors import MeshwrightError, UsageError, nearest
 
 _EPILOG = """\b
 Examples:
@@ -56,6 +57,20 @@ class _Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an unknown one is an error of our form."""
+        if args and args[0] not in self._modules and not args[0].startswith("-"):
+            close = nearest(args[0][:40], self._modules, count=1) or ("plan",)
+            raise UsageError(
+                f"there is no command {quoted(args[0])}",
+                where="command line",
+                allowed=", ".join(self._modules),
+                fix=f"did you mean `meshwright {close[0]}`?",
+            )
+        return super().resolve_command(ctx, args)
+
 
 def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
@@ -92,7 +107,7 @@ def main(args: Sequence[str] | None = None) -> int:
     Args:
         args: what follows the program's name; taken from the process when not given.
     """
-    given = list(sys.argv[1:] if args is None else args)
+    given = list(sys.argv[1:] if args is None else args) or ["--help"]
     as_json = wants_json(given)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # names that the terminal's encoding lacks
@@ -115,7 +130,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _closed_pipe()
     except Exception as error:  # noqa: BLE001 - the last resort: never a traceback
-        return report_bug(error)
+        return report_bug(error, as_json=as_json)
 
 
 def _closed_pipe() -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -12,18 +13,24 @@ from meshwright.cli.options import (
     CONTEXT_ALGORITHMS,
     OFFLOAD,
     RECOMPUTE,
+    ZERO_STAGES,
+    Options,
     apply,
+    choice_option,
     json_option,
     workload_options,
 )
 from meshwright.cli.output import print_json
 from meshwright.cli.plan import workload_from
-from meshwright.cli.values import AxisOrders, Count, Word
+from meshwright.cli.sections import STRATEGY_NAMES, WORKLOAD_SECTION, SectionedCommand
+from meshwright.cli.values import axis_orders, count
 from meshwright.errors import UsageError
 
 if TYPE_CHECKING:
     from meshwright.planning import Plan
     from meshwright.strategy import Strategy
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
 _EPILOG = """\b
 Examples:
@@ -35,47 +42,55 @@ Examples:
 Exit code 3 says that the strategy does not fit; its numbers are printed all the same.
 """
 
+
+def _degree(*names: str, help: str, default: str = "1") -> Callable[[_Command], _Command]:  # noqa: A002
+    shown = f"{help}  [default: {default}]"
+    return click.option(*names, callback=count, metavar="N", help=shown)
+
+
 _STRATEGY = apply(
-    click.option("--tp", "--tensor", type=Count(), help="Tensor degree. [default: 1]"),
-    click.option("--pp", "--pipeline", type=Count(), help="Pipeline degree. [default: 1]"),
-    click.option("--cp", "--context", type=Count(), help="Context degree. [default: 1]"),
-    click.option("--dp", "--data", type=Count(), help="Data degree. [default: what is left]"),
-    click.option("--ep", "--expert", type=Count(), help="Expert degree. [default: 1]"),
-    click.option(
-        "--etp", "--expert-tensor", type=Count(), help="Degree inside one expert. [default: 1]"
+    _degree("--tp", "--tensor", help="Tensor degree."),
+    _degree("--pp", "--pipeline", help="Pipeline degree."),
+    _degree("--cp", "--context", help="Context degree."),
+    _degree("--dp", "--data", help="Data degree.", default="what the others leave"),
+    _degree("--ep", "--expert", help="Expert degree."),
+    _degree("--etp", "--expert-tensor", help="Degree inside one expert."),
+    _degree("--vpp", "--virtual-stages", help="Stages per device."),
+    _degree("--micro-batch-size", "--mbs", help="Sequences per replica and micro-batch."),
+    choice_option(
+        "--zero", "--zero-stage", known=ZERO_STAGES, default="1 where ranks can share states"
     ),
-    click.option(
-        "--vpp", "--virtual-stages", type=Count(), help="Virtual stages per device. [default: 1]"
-    ),
-    click.option(
-        "--micro-batch-size",
-        "--mbs",
-        type=Count(),
-        help="Sequences per replica and micro-batch. [default: 1]",
-    ),
-    click.option(
-        "--zero",
-        "--zero-stage",
-        type=Word("0123"),
-        help="ZeRO stage. [default: 1 where there is somebody to shard with]",
-    ),
-    click.option("--recompute", type=Word(RECOMPUTE), help="[default: none]"),
+    choice_option("--recompute", known=RECOMPUTE, default="none"),
     click.option(
         "--sequence-parallel/--no-sequence-parallel",
         default=None,
         help="[default: on with a tensor group]",
     ),
-    click.option("--offload", type=Word(OFFLOAD), help="[default: none]"),
-    click.option("--context-algorithm", type=Word(CONTEXT_ALGORITHMS), help="[default: ring]"),
-    click.option("--axis-order", type=AxisOrders(), help="Mesh axes, innermost first."),
+    choice_option("--offload", known=OFFLOAD, default="none"),
+    choice_option("--context-algorithm", known=CONTEXT_ALGORITHMS, default="ring"),
+    click.option(
+        "--axis-order",
+        callback=axis_orders,
+        metavar="ORDER",
+        help="Mesh axes, innermost first.  [default: tensor-context-data-pipeline]",
+    ),
 )
 
 #: Options that a plan.json takes the place of.
-_REQUIRED = {"model": "MODEL", "cluster": "--cluster", "global_batch_size": "--global-batch-size"}
-_REQUIRED["seq_length"] = "--seq-length"
+_REQUIRED = {
+    "model": "MODEL",
+    "cluster": "--cluster",
+    "global_batch_size": "--global-batch-size",
+    "seq_length": "--seq-length",
+}
 
 
-@click.command("estimate", epilog=_EPILOG)
+@click.command(
+    "estimate",
+    cls=SectionedCommand,
+    epilog=_EPILOG,
+    sections={**WORKLOAD_SECTION, "Strategy": STRATEGY_NAMES},
+)
 @click.argument("model", required=False)
 @workload_options(required=False)
 @_STRATEGY
@@ -83,7 +98,7 @@ _REQUIRED["seq_length"] = "--seq-length"
     "--plan", "plan_path", metavar="FILE", help="Estimate the strategy of a plan.json instead."
 )
 @json_option
-def command(plan_path: str | None, as_json: bool, **options: Any) -> int:
+def command(plan_path: str | None, as_json: bool, **options: object) -> int:
     """Predict the time and memory of one strategy for MODEL on a cluster.
 
     The data degree is what the other degrees leave of the devices.
@@ -100,7 +115,7 @@ def command(plan_path: str | None, as_json: bool, **options: Any) -> int:
     return 0 if plan.prediction.fits else EXIT_INFEASIBLE
 
 
-def _from_file(path: str, options: dict[str, Any]) -> Plan:
+def _from_file(path: str, options: Options) -> Plan:
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise UsageError(
@@ -116,7 +131,7 @@ def _from_file(path: str, options: dict[str, Any]) -> Plan:
     return estimate(saved.model, saved.cluster, saved.workload, saved.strategy)
 
 
-def _from_flags(options: dict[str, Any]) -> Plan:
+def _from_flags(options: Options) -> Plan:
     missing = [flag for name, flag in _REQUIRED.items() if options[name] is None]
     if missing:
         raise UsageError(
@@ -137,7 +152,7 @@ def _from_flags(options: dict[str, Any]) -> Plan:
     return replace(plan, assumptions=(*_defaults(options, strategy), *plan.assumptions))
 
 
-def _choices(options: dict[str, Any]) -> dict[str, Any]:
+def _choices(options: Options) -> Options:
     from meshwright.strategy import ContextAlgorithm, Offload, Recompute
 
     orders = options["axis_order"]
@@ -168,7 +183,7 @@ def _choices(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in choices.items() if value is not None}
 
 
-def _defaults(options: dict[str, Any], strategy: Strategy) -> list[str]:
+def _defaults(options: Options, strategy: Strategy) -> list[str]:
     """What was decided because no flag said it."""
     stage = strategy.stages[0]
     decided = {

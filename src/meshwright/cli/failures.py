@@ -55,7 +55,10 @@ def report_error(error: MeshwrightError, *, as_json: bool) -> int:
 
 def report_click(error: click.ClickException, *, as_json: bool) -> int:
     """Print what click found wrong with the arguments, in the form of our own errors."""
-    parts = {"what": shortened(_lowered(error.format_message()), MAX_CHARS["what"])}
+    parts = {
+        "what": shortened(_lowered(error.format_message()), MAX_CHARS["what"]),
+        "where": "command line",
+    }
     context = getattr(error, "ctx", None)
     if context is not None:
         parts["fix"] = f"see `{context.command_path} --help`"
@@ -65,7 +68,7 @@ def report_click(error: click.ClickException, *, as_json: bool) -> int:
     return EXIT_USAGE
 
 
-def report_bug(error: Exception) -> int:
+def report_bug(error: Exception, *, as_json: bool) -> int:
     """Say that we are at fault; the traceback only when it is asked for."""
     if os.environ.get("MESHWRIGHT_DEBUG") == "1":
         traceback.print_exception(error, file=sys.stderr)
@@ -77,6 +80,8 @@ def report_bug(error: Exception) -> int:
         "where": at,
         "fix": "run again with MESHWRIGHT_DEBUG=1, and report the command and what it prints",
     }
+    if as_json:
+        _print_object("Bug", parts)
     _print_parts(parts)
     return EXIT_BUG
 

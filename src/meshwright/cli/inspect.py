@@ -8,7 +8,7 @@ import click
 
 from meshwright.cli.options import json_option
 from meshwright.cli.output import print_json
-from meshwright.cli.values import Count
+from meshwright.cli.values import count
 from meshwright.errors import ClusterError, ModelError, UnknownModelError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -26,7 +26,11 @@ Examples:
 @click.command("inspect", epilog=_EPILOG)
 @click.argument("subject", metavar="MODEL|CLUSTER")
 @click.option(
-    "--seq-length", "-s", type=Count(), help="Tokens per sequence. [default: the model's, or 4096]"
+    "--seq-length",
+    "-s",
+    callback=count,
+    metavar="N",
+    help="Tokens per sequence.  [default: the model's own, or 4096]",
 )
 @json_option
 def command(subject: str, seq_length: int | None, as_json: bool) -> int:

@@ -7,18 +7,21 @@ from typing import Any, TypeVar
 
 import click
 
-from meshwright.cli.values import Count, Word
+from meshwright.cli.values import count, word
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Command = TypeVar("_Command", bound=Callable[..., object])
 
-#: Words, as `meshwright.strategy` has them; a test holds the two together. Written out here
-#: so that `--help` needs no numpy.
+# Words as `meshwright.strategy` has them; a test holds the two together. They are written out
+# here so that `--help` needs no numpy.
 PRECISIONS = ("bf16", "fp16", "fp8", "fp32")
 OPTIMIZERS = ("adam", "lion", "sgd-momentum", "sgd")
 ATTENTION = ("fused", "unfused")
 RECOMPUTE = ("none", "selective", "full")
 OFFLOAD = ("none", "optimizer")
 CONTEXT_ALGORITHMS = ("ring", "all_gather", "ulysses")
+ZERO_STAGES = ("0", "1", "2", "3")
+
+Options = dict[str, Any]
 
 
 def apply(*decorators: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
@@ -45,29 +48,34 @@ def workload_options(*, required: bool = True) -> Callable[[_Command], _Command]
         click.option(
             "--global-batch-size",
             "-b",
-            type=Count(),
+            callback=count,
             required=required,
+            metavar="N",
             help="Sequences per optimizer step, over all devices.",
         ),
         click.option(
-            "--seq-length", "-s", type=Count(), required=required, help="Tokens per sequence."
+            "--seq-length",
+            "-s",
+            callback=count,
+            required=required,
+            metavar="N",
+            help="Tokens per sequence.",
         ),
-        click.option(
-            "--precision",
-            type=Word(PRECISIONS),
-            help=f"{', '.join(PRECISIONS)}. [default: bf16]",
-        ),
-        click.option(
-            "--optimizer",
-            type=Word(OPTIMIZERS),
-            help=f"{', '.join(OPTIMIZERS)}. [default: adam]",
-        ),
-        click.option(
-            "--attention",
-            type=Word(ATTENTION),
-            help="Fused (flash) or unfused kernel. [default: fused]",
-        ),
+        choice_option("--precision", known=PRECISIONS, default="bf16"),
+        choice_option("--optimizer", known=OPTIMIZERS, default="adam"),
+        choice_option("--attention", known=ATTENTION, default="fused", help="Kernel: "),
     )
+
+
+def choice_option(
+    *names: str,
+    known: tuple[str, ...],
+    default: str,
+    help: str = "",  # noqa: A002 - click's word
+) -> Callable[[_Command], _Command]:
+    """An option that takes one word of a few."""
+    shown = f"{help}{', '.join(known)}.  [default: {default}]"
+    return click.option(*names, callback=word(known), metavar="WORD", help=shown)
 
 
 json_option = click.option(

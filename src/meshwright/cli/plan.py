@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -12,13 +12,16 @@ from meshwright.cli.options import (
     CONTEXT_ALGORITHMS,
     OFFLOAD,
     RECOMPUTE,
+    ZERO_STAGES,
+    Options,
     apply,
     json_option,
     workload_options,
 )
 from meshwright.cli.output import print_json
 from meshwright.cli.progress import SearchProgress
-from meshwright.cli.values import AxisOrders, Count, Counts, Seconds, Words
+from meshwright.cli.sections import STRATEGY_NAMES, WORKLOAD_SECTION, SectionedCommand
+from meshwright.cli.values import axis_orders, count, counts, seconds, words
 from meshwright.errors import MeshwrightError, UsageError
 
 if TYPE_CHECKING:
@@ -36,64 +39,93 @@ Examples:
 """
 
 _SPACE = apply(
-    click.option("--tp", "--tensor", type=Counts(), help="Tensor degrees that are allowed."),
-    click.option("--pp", "--pipeline", type=Counts(), help="Pipeline degrees."),
-    click.option("--cp", "--context", type=Counts(), help="Context degrees."),
-    click.option("--dp", "--data", type=Counts(), help="Data degrees."),
-    click.option("--ep", "--expert", type=Counts(), help="Expert degrees."),
-    click.option("--etp", "--expert-tensor", type=Counts(), help="Degrees inside one expert."),
-    click.option("--vpp", "--virtual-stages", type=Counts(), help="Virtual stages per device."),
-    click.option("--micro-batch-size", "--mbs", type=Counts(), help="Micro-batch sizes."),
-    click.option("--zero", "--zero-stage", type=Words("0123"), help="ZeRO stages, 0 to 3."),
-    click.option("--recompute", type=Words(RECOMPUTE), help=f"Of {', '.join(RECOMPUTE)}."),
+    click.option(
+        "--tp", "--tensor", callback=counts, metavar="N,…", help="Tensor degrees allowed."
+    ),
+    click.option("--pp", "--pipeline", callback=counts, metavar="N,…", help="Pipeline degrees."),
+    click.option("--cp", "--context", callback=counts, metavar="N,…", help="Context degrees."),
+    click.option("--dp", "--data", callback=counts, metavar="N,…", help="Data degrees."),
+    click.option("--ep", "--expert", callback=counts, metavar="N,…", help="Expert degrees."),
+    click.option(
+        "--etp", "--expert-tensor", callback=counts, metavar="N,…", help="Degrees in one expert."
+    ),
+    click.option(
+        "--vpp", "--virtual-stages", callback=counts, metavar="N,…", help="Stages per device."
+    ),
+    click.option(
+        "--micro-batch-size", "--mbs", callback=counts, metavar="N,…", help="Micro-batch sizes."
+    ),
+    click.option(
+        "--zero", "--zero-stage", callback=words(ZERO_STAGES), metavar="N,…", help="0, 1, 2, 3."
+    ),
+    click.option(
+        "--recompute", callback=words(RECOMPUTE), metavar="WORD,…", help=f"{', '.join(RECOMPUTE)}."
+    ),
     click.option(
         "--sequence-parallel/--no-sequence-parallel",
         default=None,
-        help="Only with, or only without.",
+        help="Only with it, or only without.",
     ),
-    click.option("--offload", type=Words(OFFLOAD), help="`optimizer`: its state in host memory."),
+    click.option(
+        "--offload",
+        callback=words(OFFLOAD),
+        metavar="WORD,…",
+        help=f"State in host memory: {', '.join(OFFLOAD)}.  [default: none]",
+    ),
     click.option(
         "--context-algorithm",
-        type=Words(CONTEXT_ALGORITHMS),
-        help=f"Of {', '.join(CONTEXT_ALGORITHMS)}.",
+        callback=words(CONTEXT_ALGORITHMS),
+        metavar="WORD,…",
+        help=f"{', '.join(CONTEXT_ALGORITHMS)}.",
     ),
     click.option(
         "--axis-order",
-        type=AxisOrders(),
-        help="Mesh axes, innermost first, e.g. tensor-context-data-pipeline.",
+        callback=axis_orders,
+        metavar="ORDER,…",
+        help="Mesh axes, innermost first: tensor-context-data-pipeline.",
     ),
 )
 
+#: More plans than anybody reads.
+MAX_TOP = 100
 
-@click.command("plan", epilog=_EPILOG)
+
+@click.command(
+    "plan",
+    cls=SectionedCommand,
+    epilog=_EPILOG,
+    sections={
+        **WORKLOAD_SECTION,
+        "Space (each option fixes one dimension, or limits it to a list)": (
+            *STRATEGY_NAMES,
+            "target",
+        ),
+    },
+)
 @click.argument("model")
 @workload_options()
 @_SPACE
 @click.option("--target", metavar="NAME", help="Only what this framework can run.")
-@click.option("--top", type=Count(), default=5, show_default=True, help="Plans to show.")
-@click.option("--time-limit", type=Seconds(), help="Stop the search after so many seconds.")
 @click.option(
-    "--output", "-o", metavar="DIR", type=click.Path(path_type=Path), help="Write plan.json there."
+    "--top", callback=count, default="5", metavar="N", show_default=True, help="Plans to show."
 )
+@click.option(
+    "--time-limit", callback=seconds, metavar="S", help="Stop the search after so many seconds."
+)
+@click.option("--output", "-o", metavar="DIR", help="Write plan.json there.")
 @json_option
-def command(model: str, cluster: str, as_json: bool, **options: Any) -> int:
+def command(model: str, cluster: str, as_json: bool, **options: object) -> int:
     """Find the fastest way to train MODEL on a cluster.
 
-    MODEL is a catalogue name, the path of a config.json, or its text. Options of the space fix
-    one dimension each, or limit it to a list such as 1,2,4.
+    MODEL is a catalogue name, the path of a config.json, or its text.
     """
-    top, output = int(options["top"]), options["output"]
-    if top > MAX_TOP:
-        raise UsageError(
-            f"{top} plans", where="--top", allowed=f"1 to {MAX_TOP}", fix="ask for fewer"
-        )
-    with SearchProgress(options["time_limit"]) as progress:
-        result = _plan(model, cluster, options, top=top, progress=progress)
+    with SearchProgress(cast(float | None, options["time_limit"])) as progress:
+        result = _plan(model, cluster, options, progress=progress)
     written = None
-    if output is not None:
+    if options["output"] is not None:
         from meshwright.planning.serialize import save_plan
 
-        written = save_plan(result.best, output)
+        written = save_plan(result.best, str(options["output"]))
     if as_json:
         from meshwright.explain.as_json import result_json
 
@@ -105,15 +137,17 @@ def command(model: str, cluster: str, as_json: bool, **options: Any) -> int:
     return EXIT_INTERRUPTED if progress.interrupted else 0
 
 
-#: More plans than anybody reads.
-MAX_TOP = 100
-
-
-def _plan(
-    model: str, cluster: str, options: dict[str, Any], *, top: int, progress: SearchProgress
-) -> PlanResult:
+def _plan(model: str, cluster: str, options: Options, *, progress: SearchProgress) -> PlanResult:
     from meshwright.planning import plan
 
+    top = options["top"]
+    if top > MAX_TOP:
+        raise UsageError(
+            f"{top:,} plans are more than anybody reads",
+            where="--top",
+            allowed=f"1 to {MAX_TOP}",
+            fix="ask for fewer",
+        )
     try:
         return plan(
             model,
@@ -137,7 +171,7 @@ def _plan(
         raise
 
 
-def workload_from(options: dict[str, Any]) -> Workload:
+def workload_from(options: Options) -> Workload:
     """The workload that the options describe."""
     from meshwright.strategy import AttentionKernel, Workload
 
@@ -150,7 +184,7 @@ def workload_from(options: dict[str, Any]) -> Workload:
     )
 
 
-def space_from(options: dict[str, Any]) -> Space:
+def space_from(options: Options) -> Space:
     """The space that the options leave."""
     from meshwright.strategy import ContextAlgorithm, Offload, Recompute, Space
 
@@ -174,5 +208,7 @@ def space_from(options: dict[str, Any]) -> Space:
     return Space(**{name: value for name, value in flags.items() if value is not None})
 
 
-def _each(kind: Any, words: tuple[str, ...] | None) -> tuple[Any, ...] | None:
-    return None if words is None else tuple(kind(word) for word in words)
+def _each(
+    kind: Callable[[str], object], given: tuple[str, ...] | None
+) -> tuple[object, ...] | None:
+    return None if given is None else tuple(kind(each) for each in given)

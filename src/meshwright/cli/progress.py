@@ -52,7 +52,7 @@ class SearchProgress:
     def __call__(self, done: float) -> bool:
         """Show the share done; false stops the search."""
         elapsed = time.monotonic() - self._started
-        if self._limit_s is not None and elapsed > self._limit_s:
+        if self._limit_s is not None and elapsed > self._limit_s and done > 0.0:
             self.timed_out = True
         if elapsed > BAR_AFTER_S and sys.stderr.isatty():
             self._show(done)

@@ -1,161 +1,137 @@
-"""What the options accept: whole numbers, lists of them, words and lists of words."""
+"""What the options accept: whole numbers, lists of them, words and lists of words.
+
+Each function is a click callback, so that every message has the form of our own errors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, TypeVar
 
 import click
 
 from meshwright.cli.failures import shortened
 from meshwright.errors import UsageError
 
+_Value = TypeVar("_Value")
+Callback: TypeAlias = Callable[[click.Context, click.Parameter, str | None], _Value | None]
 
-def _flag(param: click.Parameter | None) -> str:
-    return param.opts[0] if param is not None else ""
+#: Nothing that is counted here comes near it.
+MAX_COUNT = 10**9
 
 
 def whole_number(text: str, *, where: str) -> int:
-    """A positive whole number as people write it.
+    """A positive whole number as people write it: digits, perhaps with ``_`` between them.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is none, or absurdly large.
     """
     try:
-        value = int(text)
+        value = int(text) if len(text) <= 20 else 0
     except ValueError:
         value = 0
-    if value < 1:
+    if not 1 <= value <= MAX_COUNT:
         raise UsageError(
-            f"{shortened(repr(text), 60)} is no positive whole number",
+            f"{quoted(text)} is no whole number from 1 to {MAX_COUNT:,}",
             where=where,
-            allowed="a whole number of at least 1",
-            fix="write it in digits",
+            allowed=f"1 to {MAX_COUNT:,}",
+            fix="write a positive number in digits",
         )
     return value
 
 
-class Count(click.ParamType):
+def quoted(text: str) -> str:
+    """What a user wrote, in quotes and not too long."""
+    return repr(shortened(text, 60))
+
+
+def count(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """One positive whole number."""
-
-    name = "n"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Parse one number."""
-        del ctx
-        return value if isinstance(value, int) else whole_number(str(value), where=_flag(param))
+    return None if value is None else whole_number(value, where=param.opts[0])
 
 
-class Counts(click.ParamType):
-    """Positive whole numbers with commas between them."""
-
-    name = "n[,n…]"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Parse the list; a number given twice counts once."""
-        del ctx
-        if isinstance(value, tuple):
-            return value
-        numbers = (whole_number(part.strip(), where=_flag(param)) for part in str(value).split(","))
-        return tuple(dict.fromkeys(numbers))
+def counts(
+    _ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    """Positive whole numbers with commas between them; one given twice counts once."""
+    if value is None:
+        return None
+    parts = value.split(",")
+    return tuple(dict.fromkeys(whole_number(p.strip(), where=param.opts[0]) for p in parts))
 
 
-class Words(click.ParamType):
-    """Words of a fixed set, with commas between them."""
+def seconds(_ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A finite, positive number of seconds."""
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise UsageError(
+            f"{quoted(value)} is no positive number of seconds",
+            where=param.opts[0],
+            allowed="a finite number above 0",
+            fix="write it in digits, such as 2.5",
+        )
+    return number
 
-    def __init__(self, known: Sequence[str], *, name: str = "word[,word…]") -> None:
-        self.known = tuple(known)
-        self.name = name
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """Parse the list; case and ``_`` for ``-`` do not matter."""
-        del ctx
-        if isinstance(value, tuple):
-            return value
-        by_spelling = {word.replace("_", "-"): word for word in self.known}
+def words(known: Sequence[str]) -> Callback[tuple[str, ...]]:
+    """Words of a fixed set with commas between them; case and ``_`` for ``-`` do not matter."""
+    by_spelling = {word.replace("_", "-"): word for word in known}
+
+    def parse(
+        _ctx: click.Context, param: click.Parameter, value: str | None
+    ) -> tuple[str, ...] | None:
+        if value is None:
+            return None
         found: dict[str, None] = {}
-        for part in str(value).split(","):
-            word = by_spelling.get(part.strip().casefold().replace("_", "-"))
-            if word is None:
+        for part in value.split(","):
+            spelled = by_spelling.get(part.strip().casefold().replace("_", "-"))
+            if spelled is None:
                 raise UsageError(
-                    f"{shortened(repr(part.strip()), 60)} is not known here",
-                    where=_flag(param),
-                    allowed=", ".join(self.known),
-                    fix="use one of these, or several with commas between them",
+                    f"{quoted(part.strip())} is not known here",
+                    where=param.opts[0],
+                    allowed=", ".join(known),
+                    fix="use a word of these",
                 )
-            found[word] = None
+            found[spelled] = None
         return tuple(found)
 
+    return parse
 
-class Word(Words):
+
+def word(known: Sequence[str]) -> Callback[str]:
     """One word of a fixed set."""
+    several = words(known)
 
-    def __init__(self, known: Sequence[str]) -> None:
-        super().__init__(known, name="word")
-
-    def convert(  # type: ignore[override]
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Parse the word."""
-        found = super().convert(value, param, ctx)
-        if len(found) != 1:
+    def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        found = several(ctx, param, value)
+        if found is None:
+            return None
+        if len(found) > 1:
             raise UsageError(
-                f"{len(found)} values for one strategy",
-                where=_flag(param),
-                allowed=f"one of {', '.join(self.known)}",
-                fix="give one value; `meshwright plan` takes lists",
+                f"{len(found)} values where one is wanted",
+                where=param.opts[0],
+                allowed=f"one of {', '.join(known)}",
+                fix="give one value; lists are for the space of `meshwright plan`",
             )
         return found[0]
 
-
-class AxisOrders(click.ParamType):
-    """Mesh axes joined by ``-``, innermost first; several with commas between them."""
-
-    name = "order[,order…]"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[tuple[str, ...], ...]:
-        """Parse the list and check every order."""
-        del ctx
-        if isinstance(value, tuple):
-            return value
-        from meshwright.strategy import MESH_AXES, check_axis_order
-
-        orders = []
-        for part in str(value).split(","):
-            order = tuple(shortened(part.strip().casefold(), 80).split("-"))
-            if sorted(order) != sorted(MESH_AXES):
-                check_axis_order(order)
-            orders.append(order)
-        del param
-        return tuple(dict.fromkeys(orders))
+    return parse
 
 
-class Seconds(click.ParamType):
-    """A finite, positive number of seconds."""
+def axis_orders(
+    _ctx: click.Context, _param: click.Parameter, value: str | None
+) -> tuple[tuple[str, ...], ...] | None:
+    """Mesh axes joined by ``-``, innermost first; several orders with commas between them."""
+    if value is None:
+        return None
+    from meshwright.strategy import check_axis_order
 
-    name = "s"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Parse the number."""
-        del ctx
-        try:
-            seconds = float(str(value))
-        except ValueError:
-            seconds = 0.0
-        if not 0.0 < seconds < float("inf"):
-            raise UsageError(
-                f"{shortened(repr(value), 60)} is no positive number of seconds",
-                where=_flag(param),
-                allowed="a finite number above 0",
-                fix="write it in digits, such as 2.5",
-            )
-        return seconds
+    orders = [tuple(shortened(part, 80).casefold().split("-")) for part in value.split(",")]
+    for order in orders:
+        check_axis_order(order)
+    return tuple(dict.fromkeys(orders))

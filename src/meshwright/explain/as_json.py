@@ -9,9 +9,9 @@ from meshwright.cluster import Cluster
 from meshwright.cluster.describe import device_rows, level_rows
 from meshwright.cost.breakdown import CostBreakdown, MemoryBreakdown
 from meshwright.explain.model_info import ModelInfo
-from meshwright.explain.words import plan_sentence, recompute_mode
 from meshwright.graph import ModelGraph
 from meshwright.planning import ParetoPoint, Plan, PlanResult
+from meshwright.planning.words import plan_sentence, recompute_mode
 from meshwright.strategy import Stage, Strategy, Workload
 
 #: Version of the objects below; raised when a key changes its meaning or goes away.

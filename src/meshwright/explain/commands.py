@@ -60,9 +60,11 @@ def _inputs(workload: Workload, *, model: str, cluster: str) -> str | None:
         f"--seq-length {workload.seq_length}",
     ]
     default = Workload(global_batch_size=1, seq_length=1)
-    for name in ("precision", "optimizer", "attention"):
-        if getattr(workload, name) != getattr(default, name):
-            found.append(f"--{name} {getattr(workload, name)}")
+    found += [
+        f"--{name} {getattr(workload, name)}"
+        for name in ("precision", "optimizer", "attention")
+        if getattr(workload, name) != getattr(default, name)
+    ]
     return " ".join(found)
 
 

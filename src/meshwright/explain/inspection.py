@@ -8,8 +8,15 @@ from rich.text import Text
 
 from meshwright.cluster import Cluster, Device
 from meshwright.cluster.describe import DeviceRow, device_rows, level_rows
+from meshwright.explain.console import (
+    bare_table,
+    opened,
+    paragraph,
+    print_bold,
+    print_section,
+    print_text,
+)
 from meshwright.explain.model_info import BlockInfo, ModelInfo
-from meshwright.explain.terminal import bare_table, make_console, section
 from meshwright.units import (
     format_bytes,
     format_count,
@@ -22,27 +29,30 @@ from meshwright.units import (
 
 def print_model(info: ModelInfo, *, console: Console | None = None) -> None:
     """A model: its sums, its distinct blocks, and the ops of each."""
-    console = console or make_console()
-    console.print(Text(_model_sentence(info), style="bold"))
-    console.print()
-    console.print(
-        f"Per token of a sequence of {info.seq_length:,}: "
-        f"{format_flops(info.forward_flops_per_token)} forward, "
-        f"{format_flops(info.training_flops_per_token)} forward and backward."
-    )
-    console.print()
-    console.print(block_table(info))
-    console.print()
-    console.print(
-        f"Activations per layer and sequence of {info.seq_length:,} (bf16, fused attention), "
-        "by recomputation"
-    )
-    console.print(activation_table(info))
-    for block in info.blocks:
-        console.print()
-        console.print(Text(f"Ops of {block.name}, forward, one sequence", style="bold"))
-        console.print(op_table(block))
-    section(console, "Read from", [info.model.source or "the caller", *info.model.assumptions])
+    with opened(console) as out:
+        print_bold(out, _model_sentence(info))
+        out.print()
+        print_text(
+            out,
+            f"Per token of a sequence of {info.seq_length:,}: "
+            f"{format_flops(info.forward_flops_per_token)} forward, "
+            f"{format_flops(info.training_flops_per_token)} forward and backward.",
+        )
+        out.print()
+        out.print(block_table(info))
+        out.print()
+        print_text(
+            out,
+            f"Activations per layer and sequence of {info.seq_length:,} (bf16, fused attention), "
+            "by recomputation",
+        )
+        out.print(activation_table(info))
+        for block in info.blocks:
+            out.print()
+            print_bold(out, f"Ops of {block.name}, forward, one sequence")
+            out.print(op_table(block))
+        lines = [info.model.source or "the caller", *info.model.assumptions]
+        print_section(out, "Read from", lines)
 
 
 def _model_sentence(info: ModelInfo) -> str:
@@ -108,38 +118,58 @@ def op_table(block: BlockInfo) -> Table:
 
 def print_cluster(cluster: Cluster, *, console: Console | None = None) -> None:
     """A cluster: groups, levels, and every number of each device with its source."""
-    console = console or make_console()
+    notes = Notes()
     groups = ", ".join(
-        f"{group.count:,} {group.device.name} on {group.num_nodes:,} nodes"
+        f"{group.count:,} {group.device.name} on {_nodes(group.num_nodes)}"
         for group in cluster.groups
     )
-    console.print(
-        Text(f"{cluster.name}: {cluster.num_devices:,} devices ({groups}).", style="bold")
-    )
-    console.print()
-    console.print(level_table(cluster))
-    for device in cluster.devices:
-        console.print()
-        console.print(Text(f"{device.name} ({device.vendor})", style="bold"))
-        console.print(device_table(device))
-    sources = [
-        f"{row.group or 'boundary'} {row.level}: {row.source}" for row in level_rows(cluster)
-    ]
-    section(console, "Levels from", sources)
-    if cluster.assumptions:
-        section(console, "Assumed", cluster.assumptions)
+    with opened(console) as out:
+        print_bold(out, f"{cluster.name}: {cluster.num_devices:,} devices ({groups}).")
+        out.print()
+        out.print(level_table(cluster, notes))
+        for device in cluster.devices:
+            out.print()
+            print_bold(out, f"{device.name} ({device.vendor})")
+            out.print(device_table(device, notes))
+        out.print()
+        print_bold(out, "Sources")
+        for number, text in enumerate(notes.texts, start=1):
+            line = paragraph(out, text, first=f"  [{number}] ", rest="      ")
+            out.print(Text(line))
+        if cluster.assumptions:
+            print_section(out, "Assumed", cluster.assumptions)
 
 
-def level_table(cluster: Cluster) -> Table:
+class Notes:
+    """Sources, each numbered at its first use."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def number(self, text: str) -> str:
+        """The mark of a source."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return f"[{self.texts.index(text) + 1}]"
+
+
+def _nodes(count: int) -> str:
+    return f"{count:,} node" if count == 1 else f"{count:,} nodes"
+
+
+def level_table(cluster: Cluster, notes: Notes) -> Table:
     """How far a message travels, and how fast."""
+    rows = level_rows(cluster)
+    shared = any(row.oversubscription != 1.0 for row in rows)
     table = bare_table()
-    table.add_column("group")
-    table.add_column("level")
-    titles = ("devices", "domains", "bandwidth", "reached", "latency", "oversubscribed")
-    for title in titles:
-        table.add_column(title, justify="right")
-    for row in level_rows(cluster):
-        table.add_row(
+    table.add_column("group", overflow="fold")
+    table.add_column("level", overflow="fold")
+    titles = ("devices", "domains", "rate", "reached", "latency")
+    for title in (*titles, "shared") if shared else titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("source", no_wrap=True)
+    for row in rows:
+        cells = [
             row.group or "all",
             row.level,
             f"{row.size:,}",
@@ -147,19 +177,21 @@ def level_table(cluster: Cluster) -> Table:
             format_rate(row.bandwidth_bytes_per_s, "B/s"),
             format_rate(row.effective_bandwidth_bytes_per_s, "B/s"),
             format_seconds(row.latency_s),
-            f"{row.oversubscription:g}×",
-        )
+            *([f"{row.oversubscription:g}:1"] if shared else []),
+        ]
+        table.add_row(*cells, Text(notes.number(str(row.source))))
     return table
 
 
-def device_table(device: Device) -> Table:
+def device_table(device: Device, notes: Notes) -> Table:
     """Every number of a device."""
     table = bare_table()
     table.add_column("  figure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("source", overflow="fold")
+    table.add_column("source", no_wrap=True)
     for row in device_rows(device):
-        table.add_row(f"  {row.name}", _value(row), str(row.source))
+        mark = Text(f"{row.source.kind} {notes.number(str(row.source))}")
+        table.add_row(f"  {row.name}", _value(row), mark)
     return table
 
 

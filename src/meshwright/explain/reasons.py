@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from meshwright.explain.pace import stage_paces_s
 from meshwright.explain.parts import Part, memory_parts, time_parts
-from meshwright.explain.words import recompute_mode
 from meshwright.planning import Plan, PlanResult
+from meshwright.planning.words import recompute_mode
 from meshwright.strategy import Strategy
 from meshwright.units import format_bytes, format_percent, format_seconds
 
 #: With less of the device memory left than this share, memory binds: one more micro-batch in
 #: flight or one step less of sharding does not fit.
 TIGHT_SHARE = 0.10
+#: Stages whose times differ by less than this share are called equal.
+EQUAL_PACE = 0.01
 
 
 def binding_sentences(plan: Plan) -> tuple[str, ...]:
     """Which stage and resource bind: time first, then memory."""
-    return (*_time_binding(plan), _memory_binding(plan))
+    return (*_time_binding(plan), *_pace(plan), _memory_binding(plan))
 
 
 def _time_binding(plan: Plan) -> Iterator[str]:
@@ -44,36 +47,60 @@ def _listed(parts: list[Part]) -> str:
     )
 
 
+def _pace(plan: Plan) -> Iterator[str]:
+    """The stage that the others wait for."""
+    paces = stage_paces_s(plan)
+    slowest, fastest = max(paces), min(paces)
+    if len(paces) > 1 and slowest > (1.0 + EQUAL_PACE) * fastest:
+        stage = paces.index(slowest)
+        yield (
+            f"Stage {stage + 1} of {len(paces)} ({plan.strategy.stages[stage].num_layers} layers) "
+            f"sets the pace: {format_seconds(slowest)} per micro-batch, "
+            f"{format_percent(slowest / fastest - 1.0)} more than the fastest stage."
+        )
+
+
 def _memory_binding(plan: Plan) -> str:
-    prediction = plan.prediction
-    memory = prediction.tightest
+    memory = plan.prediction.tightest
     share = memory.headroom_bytes / memory.capacity_bytes
     largest = max(memory_parts(memory), key=lambda part: part.value)
-    stage = tightest_stage(plan)
-    at = f"stage {stage + 1} of {plan.strategy.pipeline}" if plan.strategy.pipeline > 1 else "it"
     state = "does not fit" if share < 0 else "binds" if share < TIGHT_SHARE else "does not bind"
     left = (
         f"{format_bytes(-memory.headroom_bytes)} are lacking"
         if share < 0
-        else f"{format_percent(share)} are left"
+        else f"{format_percent(share)} is left"
     )
     return (
-        f"Memory {state}: {at} needs {format_bytes(memory.total_bytes)} of "
-        f"{format_bytes(memory.capacity_bytes)} per device, {left}; the largest part is "
-        f"{largest.name}, {format_bytes(largest.value)}."
+        f"Memory {state}: {memory_places(plan)[tightest(plan)]} needs "
+        f"{format_bytes(memory.total_bytes)} of {format_bytes(memory.capacity_bytes)} per device, "
+        f"{left}; the largest part is {largest.name}, {format_bytes(largest.value)}."
     )
 
 
-def stage_of_memory(strategy: Strategy) -> tuple[int, ...]:
-    """The stage of every entry of ``Prediction.memory``: one entry per stage and group."""
-    return tuple(i for i, stage in enumerate(strategy.stages) for _ in stage.groups)
-
-
-def tightest_stage(plan: Plan) -> int:
-    """The stage whose devices have least headroom."""
+def tightest(plan: Plan) -> int:
+    """Index into ``Prediction.memory`` of the entry with least headroom."""
     memory = plan.prediction.memory
-    index = min(range(len(memory)), key=lambda i: memory[i].headroom_bytes)
-    return stage_of_memory(plan.strategy)[index]
+    return min(range(len(memory)), key=lambda i: memory[i].headroom_bytes)
+
+
+def memory_places(plan: Plan) -> tuple[str, ...]:
+    """What each entry of ``Prediction.memory`` is the memory of.
+
+    There is one per stage and device group that runs it, so several of a stage in a mixed
+    cluster; the group is named where the capacity tells it.
+    """
+    places = []
+    memory = iter(plan.prediction.memory)
+    stages = plan.strategy.stages
+    for index, stage in enumerate(stages):
+        for _ in stage.groups:
+            capacity = next(memory).capacity_bytes
+            groups = [plan.cluster.groups[g] for g in stage.groups]
+            alike = [g.name for g in groups if g.device.memory_bytes == capacity]
+            name = f", {alike[0]}" if len(alike) == 1 and not plan.cluster.is_uniform else ""
+            place = f"stage {index + 1} of {len(stages)}" if len(stages) > 1 else "the stage"
+            places.append(f"{place}{name}")
+    return tuple(places)
 
 
 def alternative_sentences(result: PlanResult) -> tuple[str, ...]:
@@ -82,16 +109,12 @@ def alternative_sentences(result: PlanResult) -> tuple[str, ...]:
         return ("No other strategy in the space fits.",)
     best, other = result.best, result.alternatives[0]
     slower_s = other.prediction.step_time_s - best.prediction.step_time_s
-    sentences = [
+    nearest = (
         f"Nearest alternative: {differences(best.strategy, other.strategy)}; "
         f"{format_percent(slower_s / best.prediction.step_time_s)} slower, "
         f"{_memory_change(best, other)}."
-    ]
-    turning = _turning_point(best, other, slower_s)
-    if turning:
-        sentences.append(turning)
-    sentences += _thrift(result)
-    return tuple(sentences)
+    )
+    return (nearest, *_turning_point(best, other, slower_s), *_thrift(result))
 
 
 def differences(a: Strategy, b: Strategy) -> str:
@@ -125,16 +148,15 @@ def _memory_change(best: Plan, other: Plan) -> str:
     return f"{format_bytes(abs(change))} {word} peak memory"
 
 
-def _turning_point(best: Plan, other: Plan, slower_s: float) -> str | None:
+def _turning_point(best: Plan, other: Plan, slower_s: float) -> Iterator[str]:
     """How much better the alternative's worst part would have to be for it to win."""
     pairs = zip(time_parts(best.prediction.time), time_parts(other.prediction.time), strict=True)
     excess, part = max(((b.value - a.value, b) for a, b in pairs), key=lambda pair: pair[0])
-    if slower_s <= 0.0 or excess < slower_s or part.value <= 0.0:
-        return None
-    return (
-        f"It would win if its {part.name} ({format_seconds(part.value)}) were "
-        f"{format_percent(slower_s / part.value)} less than predicted."
-    )
+    if 0.0 < slower_s <= excess:
+        yield (
+            f"It would win if its {part.name} ({format_seconds(part.value)}) were "
+            f"{format_percent(slower_s / part.value)} less than predicted."
+        )
 
 
 def _thrift(result: PlanResult) -> Iterator[str]:

@@ -1,38 +1,37 @@
-"""Results in the terminal, at its width; colours only where there is one."""
+"""Plans in the terminal, at its width; bold only where there is a terminal."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from meshwright.explain.commands import estimate_command, plan_command
+from meshwright.explain.console import (
+    bare_table,
+    opened,
+    print_bold,
+    print_commands,
+    print_section,
+    print_text,
+)
 from meshwright.explain.parts import memory_parts, time_parts
 from meshwright.explain.reasons import (
     alternative_sentences,
     binding_sentences,
     bound_sentence,
-    stage_of_memory,
+    memory_places,
+    tightest,
 )
-from meshwright.explain.rows import PlanRow, plan_rows
-from meshwright.explain.words import plan_sentence
 from meshwright.planning import Exclusion, Plan, PlanResult
+from meshwright.planning.rows import PlanRow, plan_rows
+from meshwright.planning.words import plan_sentence
 from meshwright.units import format_bytes, format_percent, format_seconds
 
-MIN_WIDTH, MAX_WIDTH = 60, 200
 #: From this width on a plan takes one line of the table.
 WIDE = 132
-
-
-def make_console(width: int | None = None) -> Console:
-    """A console on stdout, within the widths that the tables are made for."""
-    console = Console(highlight=False, soft_wrap=False)
-    console.width = min(max(width or console.width, MIN_WIDTH), MAX_WIDTH)
-    return console
 
 
 def print_result(
@@ -51,22 +50,24 @@ def print_result(
         written: where the plan was saved, if it was.
         console: where to print; stdout by default.
     """
-    console = console or make_console()
     best = result.best
-    console.print(Text(plan_sentence(best), style="bold"))
-    console.print()
-    console.print(plan_table(plan_rows((best, *result.alternatives)), width=console.width))
-    section(console, "Why", [*binding_sentences(best), *alternative_sentences(result)])
-    section(console, "Searched", [bound_sentence(result)])
-    if result.excluded:
-        console.print(exclusion_table(result.excluded, width=console.width))
-    section(console, "Assumed", result.assumptions)
-    section(
-        console, "Next", _next(result, model=model, cluster=cluster, written=written), wrap=False
-    )
+    with opened(console) as out:
+        print_bold(out, plan_sentence(best))
+        out.print()
+        rows = plan_rows((best, *result.alternatives))
+        out.print(plan_table(rows, width=out.width))
+        print_text(out, legend(rows, trust=best.prediction.step_time.source.text))
+        print_section(out, "Why", [*binding_sentences(best), *alternative_sentences(result)])
+        print_section(out, "Searched", [bound_sentence(result)])
+        if result.excluded:
+            out.print(exclusion_table(result.excluded))
+        print_section(out, "Assumed", result.assumptions)
+        commands = list(_next(result, model=model, cluster=cluster, written=written))
+        if commands:
+            print_commands(out, "Next", commands)
 
 
-def _next(result: PlanResult, *, model: str, cluster: str, written: Path | None) -> Iterable[str]:
+def _next(result: PlanResult, *, model: str, cluster: str, written: Path | None) -> Iterator[str]:
     if written is not None:
         yield f"meshwright estimate --plan {written}"
     again = estimate_command(result.best, model=model, cluster=cluster)
@@ -77,22 +78,24 @@ def _next(result: PlanResult, *, model: str, cluster: str, written: Path | None)
         yield f"{command} -o my-plan"
 
 
-def section(console: Console, title: str, lines: Iterable[str], *, wrap: bool = True) -> None:
-    """A heading and its sentences, each with a hanging indent."""
-    console.print()
-    console.print(Text(title, style="bold"))
-    for line in lines:
-        if wrap:
-            text = textwrap.fill(
-                line,
-                console.width,
-                initial_indent="  - ",
-                subsequent_indent="    ",
-                break_on_hyphens=False,
-            )
-            console.print(Text(text))
-        else:  # a command must survive copying: no line breaks of ours
-            console.print(Text(f"  {line}"), soft_wrap=True)
+def print_estimate(plan: Plan, *, console: Console | None = None) -> None:
+    """What one strategy is predicted to do, and what its time and memory are made of."""
+    p = plan.prediction
+    low, high = format_seconds(p.step_time.low), format_seconds(p.step_time.high)
+    with opened(console) as out:
+        print_bold(out, plan_sentence(plan))
+        out.print()
+        print_text(
+            out,
+            f"Step time {format_seconds(p.step_time_s)}, trusted from {low} to {high}; HFU "
+            f"{format_percent(p.hfu)}.",
+        )
+        out.print(time_table(plan, width=out.width))
+        out.print()
+        print_bold(out, "Memory per device")
+        out.print(memory_table(plan))
+        print_section(out, "Why", binding_sentences(plan))
+        print_section(out, "Assumed", plan.assumptions)
 
 
 def plan_table(rows: Sequence[PlanRow], *, width: int) -> Table:
@@ -100,16 +103,36 @@ def plan_table(rows: Sequence[PlanRow], *, width: int) -> Table:
     return _wide_table(rows) if width >= WIDE else _narrow_table(rows)
 
 
-def bare_table() -> Table:
-    """Columns with space between them and no lines."""
-    return Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+_WORDS = {
+    "tp": "tensor",
+    "cp": "context",
+    "pp": "pipeline × virtual stages",
+    "dp": "data",
+    "ep": "expert",
+    "etp": "expert-tensor",
+    "mb": "micro-batch",
+    "sp": "sequence parallelism",
+}
+
+
+def legend(rows: Sequence[PlanRow], *, trust: str) -> str:
+    """What the short words of the table mean, and how far its step times are trusted.
+
+    Args:
+        rows: of the table.
+        trust: where the range of the step time comes from.
+    """
+    cells = " ".join(f"{row.degrees} {row.choices}" for row in rows).split()
+    used = {cell.rstrip("0123456789×") for cell in cells}
+    short = ", ".join(f"{word} {meaning}" for word, meaning in _WORDS.items() if word in used)
+    return f"{short}; free: headroom of the tightest device; range: {trust}."
 
 
 def _narrow_table(rows: Sequence[PlanRow]) -> Table:
     table = bare_table()
     table.add_column("#", justify="right")
-    table.add_column("strategy\n", overflow="fold", min_width=20)
-    for title in ("step\n(range)", "MFU\ntok/s/dev", "memory\nheadroom", "bubble\nexposed"):
+    table.add_column("strategy\n", overflow="fold", min_width=18)
+    for title in ("step\nrange", "MFU\ntok/s/dev", "memory\nfree", "bubble\nexposed"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
@@ -129,7 +152,7 @@ def _wide_table(rows: Sequence[PlanRow]) -> Table:
     table.add_column("#", justify="right")
     table.add_column("degrees", no_wrap=True)
     table.add_column("with", overflow="fold")
-    titles = ("step", "(range)", "tok/s/dev", "MFU", "memory", "headroom", "bubble", "exposed")
+    titles = ("step", "range", "tok/s/dev", "MFU", "memory", "free", "bubble", "exposed")
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
@@ -156,9 +179,8 @@ def _range(row: PlanRow) -> str:
     return f"{number}–{high}" if high.endswith(f" {unit}") else f"{low}–{high}"
 
 
-def exclusion_table(excluded: Sequence[Exclusion], *, width: int) -> Table:
+def exclusion_table(excluded: Sequence[Exclusion]) -> Table:
     """What the rules dropped, most first."""
-    del width
     table = bare_table()
     table.add_column("  excluded", justify="right", no_wrap=True)
     table.add_column("because", overflow="fold")
@@ -167,26 +189,9 @@ def exclusion_table(excluded: Sequence[Exclusion], *, width: int) -> Table:
     return table
 
 
-def print_estimate(plan: Plan, *, console: Console | None = None) -> None:
-    """What one strategy is predicted to do, and what its time and memory are made of."""
-    console = console or make_console()
-    p = plan.prediction
-    console.print(Text(plan_sentence(plan), style="bold"))
-    console.print()
-    low, high = format_seconds(p.step_time.low), format_seconds(p.step_time.high)
-    console.print(f"Step time {format_seconds(p.step_time_s)}, trusted from {low} to {high}")
-    console.print(time_table(plan, width=console.width))
-    console.print()
-    console.print(Text("Memory per device", style="bold"))
-    console.print(memory_table(plan))
-    section(console, "Why", binding_sentences(plan))
-    section(console, "Assumed", plan.assumptions)
-
-
 def time_table(plan: Plan, *, width: int) -> Table:
     """The parts of a step with a bar each; parts that are nothing are left out."""
-    table = bare_table()
-    table.show_header = False
+    table = bare_table(show_header=False)
     table.add_column("part", no_wrap=True)
     table.add_column("time", justify="right", no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
@@ -203,19 +208,18 @@ def time_table(plan: Plan, *, width: int) -> Table:
 
 def memory_table(plan: Plan) -> Table:
     """Memory of the first, the tightest and the last stage."""
-    memory, stages = plan.prediction.memory, stage_of_memory(plan.strategy)
-    tightest = min(range(len(memory)), key=lambda i: memory[i].headroom_bytes)
-    shown = sorted({0, tightest, len(memory) - 1})
+    memory, places = plan.prediction.memory, memory_places(plan)
+    tight = tightest(plan)
+    shown = sorted({0, tight, len(memory) - 1})
     table = bare_table()
     table.add_column("", no_wrap=True)
     for index in shown:
-        title = f"stage {stages[index] + 1} of {plan.strategy.pipeline}"
-        note = "\n(tightest)" if index == tightest and len(shown) > 1 else "\n"
-        table.add_column(title + note if len(shown) > 1 else title, justify="right", no_wrap=True)
+        note = "(tightest)" if index == tight and len(shown) > 1 else ""
+        table.add_column(f"{places[index]}\n{note}".rstrip(), justify="right", no_wrap=True)
     columns = [memory_parts(memory[index]) for index in shown]
     for parts in zip(*columns, strict=True):
         table.add_row(f"  {parts[0].name}", *(format_bytes(part.value) for part in parts))
-    totals = {"total": "total_bytes", "capacity": "capacity_bytes", "headroom": "headroom_bytes"}
+    totals = {"total": "total_bytes", "capacity": "capacity_bytes", "free": "headroom_bytes"}
     for name, field in totals.items():
         values = (format_bytes(getattr(memory[index], field)) for index in shown)
         table.add_row(f"  {name}", *values, style="bold")

@@ -82,6 +82,16 @@ class Plan:
     prediction: Prediction
     assumptions: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        from meshwright.planning.words import plan_sentence
+
+        return plan_sentence(self)
+
+    def _repr_html_(self) -> str:
+        from meshwright.planning.notebook import plan_html
+
+        return plan_html(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoPoint:
@@ -135,3 +145,13 @@ class PlanResult:
     def assumptions(self) -> tuple[str, ...]:
         """What was assumed, each a full sentence."""
         return self.best.assumptions
+
+    def __str__(self) -> str:
+        from meshwright.planning.notebook import result_text
+
+        return result_text(self)
+
+    def _repr_html_(self) -> str:
+        from meshwright.planning.notebook import result_html
+
+        return result_html(self)

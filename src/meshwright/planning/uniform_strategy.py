@@ -143,12 +143,16 @@ def _replicas(
             )
         return devices // inner
     if inner * data != devices:
-        left = f"data {devices // inner}" if devices % inner == 0 else "another product"
+        left = (
+            f"use data {devices // inner}, or leave it out"
+            if devices % inner == 0
+            else f"change another degree: {inner:,} does not divide {devices:,}"
+        )
         raise StrategyError(
             f"{factors} × data {data} = {inner * data:,}, the cluster has {devices:,} devices",
             where="strategy",
             allowed=f"degrees whose product is {devices:,}",
-            fix=f"use {left}, or leave the data degree out: it is then derived",
+            fix=left,
         )
     return data
 

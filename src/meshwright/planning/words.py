@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from meshwright.planning import Plan
+from meshwright.planning.plan_types import Plan
 from meshwright.strategy import ContextAlgorithm, Offload, Recompute, Strategy
 from meshwright.units import format_bytes, format_percent, format_seconds
 

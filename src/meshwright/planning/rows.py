@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from meshwright.explain.words import short_choices, short_degrees
-from meshwright.planning import Plan
+from meshwright.planning.plan_types import Plan
+from meshwright.planning.words import short_choices, short_degrees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
