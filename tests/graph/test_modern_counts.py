@@ -55,6 +55,8 @@ PUBLISHED = {
     "Nemotron-3-Nano-30B-A3B": ("31.6", "model card of Nemotron 3 Nano"),
     "Nemotron-H-8B": ("8.1", "weights of nvidia/Nemotron-H-8B-Base-8K"),
     "MiniMax-Text-01": ("456", "arXiv 2501.08313, abstract"),
+    "gemma-4-E2B": ("5.1", "model card of Gemma 4, with embeddings"),
+    "gemma-4-E4B": ("8", "model card of Gemma 4, with embeddings"),
     "Kimi-Linear-48B-A3B": ("49", "weights of moonshotai/Kimi-Linear-48B-A3B-Base: 49B"),
     "Jamba-v0.1": ("52", "arXiv 2403.19887, section 3"),
     "MiMo-V2-Flash": ("309", "model card of MiMo-V2-Flash"),

@@ -8,6 +8,12 @@ import pytest
 
 from meshwright.graph import BATCH, SEQ, Block, BlockRole, Mask, OpKind, Split, axis_length
 from meshwright.graph.builders import BlockBuilder
+from meshwright.graph.builders.audio import (
+    AudioSpec,
+    audio_embedding,
+    audio_projector,
+    conformer_layer,
+)
 from meshwright.graph.builders.hyper import STREAM, hyper_branch
 from meshwright.graph.builders.layer import Branch, residual_layer
 from meshwright.graph.builders.linear_attention import (
@@ -196,6 +202,31 @@ def test_vision_layer_and_merger_by_hand() -> None:
     assert flops(merged, "projector_1", batch=1, length=99) == 2 * 4 * 48 * 30
 
 
+def test_audio_tower_by_hand() -> None:
+    spec = AudioSpec(
+        tokens=10,
+        hidden=12,
+        heads=3,
+        channels=(8, 5),
+        kernel=3,
+        window=4,
+        output=7,
+        text=20,
+    )
+    embedding = audio_embedding(spec)
+    # 3x3 taps from 1 to 8 and from 8 to 5 channels, a norm each, 2 bands x 5 channels to 12.
+    assert embedding.parameter_count() == 72 + 8 + 360 + 5 + 10 * 12
+    # 4 frames of 128 bands a token: 2 x 64 positions, then 1 x 32.
+    assert flops(embedding, "conv_1", batch=1, length=99) == 2 * 10 * 128 * 9 * 8
+    assert flops(embedding, "conv_2", batch=1, length=99) == 2 * 10 * 32 * 9 * 8 * 5
+    block = conformer_layer(spec)
+    halves = 2 * (2 * 12 * 48 + 24)
+    attention = 5 * 144 + 4 + 24
+    convolution = 2 * 144 + 36 + 144 + 24
+    assert block.parameter_count() == halves + attention + convolution + 12
+    assert audio_projector(spec).parameter_count() == 12 * 7 + 7 + 7 * 20
+
+
 def test_deepstack_tokens_leave_and_the_patches_go_on() -> None:
     graph = model("Qwen3-VL-8B")
     names = [run.block.name for run in graph.runs]
@@ -224,7 +255,7 @@ def test_every_block_takes_what_the_one_before_hands_on(name: str) -> None:
     for before, after in itertools.pairwise(blocks):
         if {before.role, after.role} != {BlockRole.LAYER} or after.inputs[0] != "x":
             continue
-        if before.name == "vision_merger":
+        if before.name in ("vision_merger", "audio_projector"):
             continue
         out = [before.axis(d).size for d in before.tensor(before.output).dims]
         into = [after.axis(d).size for d in after.tensor("x").dims]

@@ -22,7 +22,7 @@ MAX_MTP = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tower:
-    """A vision tower: its embedding, and its layers with the projector."""
+    """A tower for images or audio: its embedding, and its layers with the projector."""
 
     embedding: Block
     layers: tuple[Block, ...]
@@ -41,7 +41,7 @@ def assemble(
     layers: tuple[Block, ...],
     tied: bool,
     mtp: tuple[Block, ...] = (),
-    tower: Tower | None = None,
+    towers: tuple[Tower | None, ...] = (),
     embedding: Block | None = None,
     head: Block | None = None,
 ) -> Architecture:
@@ -53,7 +53,7 @@ def assemble(
         layers: of the language model.
         tied: the logits share the token table.
         mtp: prediction modules, after the head.
-        tower: a vision tower, before the language model.
+        towers: before the language model; those that are ``None`` are passed over.
         embedding, head: when they are not the usual ones.
     """
     hidden, vocab = r.positive("hidden_size"), r.positive("vocab_size")
@@ -64,13 +64,14 @@ def assemble(
             f"The {len(mtp)} module(s) that predict further tokens are trained too; "
             "the count of parameters leaves them out, as published counts do."
         )
+    present = [tower for tower in towers if tower is not None]
     positions = r.optional("max_position_embeddings", "seq_length")
     return Architecture(
         family=family,
         blocks=(
-            *((tower.embedding,) if tower else ()),
+            *(tower.embedding for tower in present),
             embedding,
-            *(tower.layers if tower else ()),
+            *(block for tower in present for block in tower.layers),
             *layers,
             head,
             *mtp,

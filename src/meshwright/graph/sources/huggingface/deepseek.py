@@ -152,7 +152,7 @@ def mla_model(
         feed_forward=moe_branch(moe) if moe else dense_branch(r.positive("intermediate_size")),
         active_experts=moe.top_k if moe else 0,
     )
-    return assemble(r, family=family, layers=layers, tied=share, mtp=mtp, tower=tower)
+    return assemble(r, family=family, layers=layers, tied=share, mtp=mtp, towers=(tower,))
 
 
 @register("deepseek_v2")

@@ -8,16 +8,9 @@ from meshwright.graph.axis import BATCH, SEQ
 from meshwright.graph.block import Block, BlockRole
 from meshwright.graph.builders import BlockBuilder, MoeSpec, mlp, moe, token_embedding
 from meshwright.graph.builders.reused_kv import NormedAttentionSpec, normed_attention
-from meshwright.graph.builders.vision import (
-    MergerSpec,
-    PatchSpec,
-    TowerSpec,
-    merger_block,
-    patch_block,
-    tower_layer,
-)
 from meshwright.graph.op import Mask, OpKind
-from meshwright.graph.sources.huggingface.assembly import Tower, assemble, each, tied
+from meshwright.graph.sources.huggingface.assembly import assemble, each, tied
+from meshwright.graph.sources.huggingface.gemma4_towers import audio_tower, image_tower
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 from meshwright.graph.sources.huggingface.registry import Architecture, register
 
@@ -44,9 +37,7 @@ def gemma4_text(r: ConfigReader) -> Architecture:
 
 @register("gemma4", "gemma4_unified")
 def gemma4(r: ConfigReader) -> Architecture:
-    """The language model behind its vision tower."""
-    if r.has("audio_config"):
-        r.assume("The audio tower is not modelled: the plan is for text and images.")
+    """The language model behind its towers for images and audio."""
     return _gemma4(r, r.text_model())
 
 
@@ -66,13 +57,16 @@ def _gemma4(outer: ConfigReader, r: ConfigReader) -> Architecture:
 
     share = tied(outer, r, default=True)
     vision = outer.sub("vision_config") if outer is not r else None
-    tower = _tower(outer, vision, hidden=hidden) if vision else None
+    audio = outer.sub("audio_config") if outer is not r else None
     return assemble(
         r,
         family="gemma4",
         layers=each(map(spec, attentions), _layer),
         tied=share,
-        tower=tower,
+        towers=(
+            image_tower(outer, vision, hidden=hidden) if vision else None,
+            audio_tower(outer, audio, hidden=hidden) if audio else None,
+        ),
         embedding=_embedding(r, layers=layers, per_layer=per_layer),
     )
 
@@ -174,47 +168,3 @@ def _embedding(r: ConfigReader, *, layers: int, per_layer: int) -> Block:
         mixed = b.norm("layer_projection_norm", mixed, over=width)
         b.elementwise("layer_inputs", (mixed, out), factor=2.0)
     return b.build(output=x)
-
-
-def _tower(outer: ConfigReader, v: ConfigReader, *, hidden: int) -> Tower:
-    """The vision tower: pooled patches become the tokens of one image."""
-    width, heads = v.positive("hidden_size"), v.positive("num_attention_heads")
-    merge = v.positive("pooling_kernel_size", default=3, limit=64) ** 2
-    tokens = v.positive("default_output_length", default=280, limit=2**20)
-    patches = tokens * merge
-    outer.assume(f"Every sequence holds one image of {patches} patches ({tokens} tokens).")
-    spec = TowerSpec(
-        patches=patches,
-        hidden=width,
-        heads=heads,
-        head_dim=v.head_dim(hidden=width, heads=heads),
-        ffn=v.positive("intermediate_size"),
-        gated=True,
-        bias=False,
-        layer_norm=False,
-        qk_norm="head",
-        sandwich=True,
-    )
-    embedding = patch_block(
-        PatchSpec(
-            patches=patches,
-            pixels=3 * v.positive("patch_size", default=16, limit=4096) ** 2,
-            hidden=width,
-            # Two tables: one per direction.
-            positions=2 * v.positive("position_embedding_size", default=10_240),
-        )
-    )
-    # Patches are averaged, not joined, so that the projector keeps the tower's width.
-    merger = MergerSpec(
-        patches=patches,
-        hidden=width,
-        merge=merge,
-        average=True,
-        widths=(hidden,),
-        norm="merged",
-        norm_bias=False,
-        norm_learned=False,
-        bias=False,
-    )
-    layers = (tower_layer(spec),) * v.layers("num_hidden_layers")
-    return Tower(embedding=embedding, layers=(*layers, merger_block(merger)))

@@ -52,7 +52,7 @@ def _llama4(outer: ConfigReader, r: ConfigReader, *, tower: Tower | None) -> Arc
         for attention, has_experts in zip(attentions, sparse, strict=True)
     )
     return assemble(
-        r, family="llama4", layers=transformer_layers(specs), tied=tied(outer, r), tower=tower
+        r, family="llama4", layers=transformer_layers(specs), tied=tied(outer, r), towers=(tower,)
     )
 
 

@@ -74,7 +74,7 @@ def _hybrid(outer: ConfigReader, r: ConfigReader) -> Architecture:
         layers=each(zip(kinds, sparse, strict=True), build),
         tied=share,
         mtp=mtp,
-        tower=qwen3_tower(vision) if vision else None,
+        towers=(qwen3_tower(vision),) if vision else (),
     )
 
 

@@ -166,7 +166,7 @@ def qwen3_vl(r: ConfigReader) -> Architecture:
         family="qwen3_vl",
         layers=_text_layers(text, qwen3=True),
         tied=tied(r, text),
-        tower=qwen3_tower(vision) if vision else None,
+        towers=(qwen3_tower(vision),) if vision else (),
     )
 
 
@@ -179,7 +179,7 @@ def qwen2_vl(r: ConfigReader) -> Architecture:
         family="qwen2_vl",
         layers=_text_layers(text, qwen3=False),
         tied=tied(r, text),
-        tower=_tower2(vision) if vision else None,
+        towers=(_tower2(vision),) if vision else (),
     )
 
 
@@ -192,5 +192,5 @@ def qwen2_5_vl(r: ConfigReader) -> Architecture:
         family="qwen2_5_vl",
         layers=_text_layers(text, qwen3=False),
         tied=tied(r, text),
-        tower=_tower25(vision) if vision else None,
+        towers=(_tower25(vision),) if vision else (),
     )
