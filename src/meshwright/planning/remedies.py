@@ -11,7 +11,8 @@ from meshwright.errors import InfeasibleError, MeshwrightError, StrategyError
 from meshwright.graph import ModelGraph
 from meshwright.planning.searching import Searched, search_space
 from meshwright.search.rules import RULES
-from meshwright.strategy import Offload, Recompute, Space, Workload
+from meshwright.search.shapes import divisors
+from meshwright.strategy import DEGREES, Offload, Recompute, Space, Workload
 from meshwright.units import format_bytes
 
 #: Changes that are offered at most.
@@ -26,6 +27,8 @@ def explain_misfit(
     Memory alone stands in the way of some candidate: infeasible. Otherwise the request
     contradicts itself, and the rules that excluded everything say how.
     """
+    if not searched.candidates:
+        return _no_factorisation(model, cluster, space)
     nearest = searched.result.nearest_misfit
     if nearest is None:
         reasons = [
@@ -38,7 +41,7 @@ def explain_misfit(
             f"of {workload.global_batch_size}",
             where="space",
             allowed="a space in which at least one strategy passes every rule",
-            fix="excluded: " + "; ".join(reasons or ["the space is empty for this device count"]),
+            fix="excluded: " + "; ".join(reasons),
         )
     strategy = searched.space.strategy(nearest)
     stage = strategy.stages[0]
@@ -54,8 +57,26 @@ def explain_misfit(
         "framework and allocator reserve included",
         fix="; or ".join(remedies)
         if remedies
-        else "none of: wider space, optimizer offload, up to 64 times the nodes, half the "
-        "sequence",
+        else "none of: wider space, optimizer offload, up to 64 times the nodes, half the sequence",
+    )
+
+
+def _no_factorisation(model: ModelGraph, cluster: Cluster, space: Space) -> StrategyError:
+    """The fixed degrees cannot be factors of the device count."""
+    devices = cluster.num_devices
+    fixed = {
+        name: values
+        for name in DEGREES
+        if (values := getattr(space, name)) is not None and values != (1,)
+    }
+    named = ", ".join(f"{name} {'/'.join(map(str, values))}" for name, values in fixed.items())
+    return StrategyError(
+        f"{named or 'the space'} cannot be laid out on {devices:,} devices",
+        where="space." + (next(iter(fixed)) if fixed else "tensor"),
+        allowed=f"tensor × context × pipeline × data = {devices:,}, and at most "
+        f"{model.num_layers} stages (one layer each)",
+        fix="choose factors of the device count: "
+        + ", ".join(str(d) for d in divisors(devices)[:24]),
     )
 
 
@@ -118,10 +139,13 @@ def _changes(
         yield "free the degrees that were fixed", (cluster, workload, widest)
     if Offload.OPTIMIZER not in space.offload:
         changed = replace(space, offload=tuple(Offload))
-        yield "keep the optimizer state in host memory (--offload optimizer)", (
-            cluster,
-            workload,
-            changed,
+        yield (
+            "keep the optimizer state in host memory (--offload optimizer)",
+            (
+                cluster,
+                workload,
+                changed,
+            ),
         )
     for factor in (2, 4, 8, 16, 32, 64):
         larger = scaled(cluster, factor)

@@ -10,6 +10,7 @@ from meshwright.cluster import Cluster
 from meshwright.cost.coefficients import Coefficients
 from meshwright.graph import ModelGraph
 from meshwright.search import UniformResult, search_uniform
+from meshwright.search.rules import RULES
 from meshwright.search.uniform import UniformSpace
 from meshwright.strategy import Space, Strategy, Workload
 
@@ -35,9 +36,7 @@ class Searched:
     @property
     def excluded(self) -> tuple[int, ...]:
         """Candidates that each rule excluded, before the core and in it."""
-        return tuple(
-            a + b for a, b in zip(self.space.excluded, self.result.excluded, strict=True)
-        )
+        return tuple(a + b for a, b in zip(self.space.excluded, self.result.excluded, strict=True))
 
 
 def search_space(
@@ -52,6 +51,8 @@ def search_space(
 ) -> Searched:
     """Evaluate every candidate of a space."""
     uniform = UniformSpace(model, cluster, workload, space, coefficients)
+    if not len(uniform.shapes):  # the rules left nothing to evaluate
+        return Searched(space=uniform, result=_nothing())
     result = search_uniform(
         uniform.tables(),
         top_k=top * KEPT_PER_PLAN,
@@ -59,6 +60,19 @@ def search_space(
         on_progress=on_progress,
     )
     return Searched(space=uniform, result=result)
+
+
+def _nothing() -> UniformResult:
+    """What a search of an empty space returns."""
+    return UniformResult(
+        best=(),
+        pareto=(),
+        excluded=(0,) * len(RULES),
+        candidates=0,
+        evaluated=0,
+        nearest_misfit=None,
+        complete=True,
+    )
 
 
 def distinct_strategies(searched: Searched, *, count: int) -> list[Strategy]:

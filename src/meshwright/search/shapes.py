@@ -160,17 +160,14 @@ def _cross_shards(grid: _Grid, space: Space, shard_spans: Sequence[int]) -> None
         grid.keep(grid["data"] % grid["data_shard"] == 0)
         return
     choices = [data] + [np.gcd(data, np.maximum(1, span // inner)) for span in shard_spans]
-    rows = len(data)
-    grid.cross("choice", np.arange(len(choices)))
-    picked = np.stack(choices, axis=1).reshape(-1)
-    first = np.ones(len(picked), dtype=bool)
-    table = picked.reshape(rows, -1)
-    for j in range(1, table.shape[1]):
-        repeated = (table[:, :j] == table[:, j : j + 1]).any(axis=1) | (table[:, j] == 1)
-        first.reshape(rows, -1)[:, j] = ~repeated
-    del grid.columns["choice"]
-    grid.columns["data_shard"] = picked
-    grid.keep(first)
+    table = np.stack(choices, axis=1)
+    fresh = np.ones(table.shape, dtype=bool)
+    for j in range(1, len(choices)):
+        repeated = (table[:, :j] == table[:, j : j + 1]).any(axis=1)
+        fresh[:, j] = ~repeated & (table[:, j] > 1)
+    grid.cross("data_shard", np.arange(len(choices)))
+    grid.columns["data_shard"] = table.reshape(-1)
+    grid.keep(fresh.reshape(-1))
 
 
 def shape_rules(shapes: Shapes, facts: ModelFacts, space: Space, cluster: Cluster) -> IntArray:

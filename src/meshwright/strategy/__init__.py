@@ -11,7 +11,7 @@ from meshwright.strategy.mesh import (
     mesh_of,
 )
 from meshwright.strategy.partition import balanced_chunks, stage_ranges, weighted_chunks
-from meshwright.strategy.space import MICRO_BATCH_SIZES, VIRTUAL_STAGES, Space
+from meshwright.strategy.space import DEGREES, MICRO_BATCH_SIZES, VIRTUAL_STAGES, Space
 from meshwright.strategy.stage import ContextAlgorithm, Offload, Recompute, RecomputeRun, Stage
 from meshwright.strategy.strategy import Schedule, Strategy
 from meshwright.strategy.target import Target, find_target, target_names
@@ -25,6 +25,7 @@ from meshwright.strategy.workload import (
 
 __all__ = [
     "AXIS_ORDERS",
+    "DEGREES",
     "MESH_AXES",
     "MICRO_BATCH_SIZES",
     "OPTIMIZERS",

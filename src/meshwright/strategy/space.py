@@ -16,7 +16,8 @@ VIRTUAL_STAGES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
 #: Micro-batch sizes that are tried; larger ones only grow activations.
 MICRO_BATCH_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
-_DEGREES = ("tensor", "context", "pipeline", "data", "data_shard", "expert", "expert_tensor")
+#: Fields of a space that hold degrees.
+DEGREES = ("tensor", "context", "pipeline", "data", "data_shard", "expert", "expert_tensor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +63,7 @@ class Space:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        for name in _DEGREES:
+        for name in DEGREES:
             values = getattr(self, name)
             if values is not None:
                 _check_positive(name, values)
@@ -107,7 +108,7 @@ class Space:
             target=target.name,
         )
         degrees = {
-            name: _without(getattr(self, name)) for name in _DEGREES if name in target.without
+            name: _without(getattr(self, name)) for name in DEGREES if name in target.without
         }
         return replace(both, **degrees)  # type: ignore[arg-type]  # names are checked fields
 
