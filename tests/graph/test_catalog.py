@@ -104,6 +104,9 @@ def test_spellings() -> None:
     assert spelling("Org/Some_Model-1.5B-Instruct-HF") == spelling("some-model-1.5b")
     assert spelling("meta-llama/Meta-Llama-3-8B") == spelling("llama-3-8b")
     assert spelling("-hf") == "hf"
+    assert spelling("Qwen/Qwen3-235B-A22B-Thinking-2507-FP8") == spelling("qwen3-235b-a22b")
+    assert spelling("Mixtral-8x7B-Instruct-v0.1") == spelling("mixtral-8x7b")
+    assert spelling("deepseek-v3") != spelling("deepseek")
     assert find("") is None
     assert find("chat") is None
 

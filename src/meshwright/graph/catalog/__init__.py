@@ -19,8 +19,9 @@ from meshwright.errors import UnknownModelError, nearest
 
 _FOLDER = Path(__file__).parent
 
-#: Endings and beginnings of names that say how a model was tuned, not what it is.
-_TUNED = re.compile(r"(?<=.)-(instruct|chat|hf|base|it|pt)$")
+#: Endings and beginnings of names that say how a model was tuned, stored or dated, not what
+#: it is.
+_TUNED = re.compile(r"(?<=.)-(instruct|chat|thinking|hf|base|it|pt|fp8|bf16|v0\.\d|\d{4})$")
 _PREFIX = re.compile(r"^meta-(?=llama)")
 
 
