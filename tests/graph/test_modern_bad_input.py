@@ -75,7 +75,7 @@ def test_a_changed_field_loads_or_explains(data: st.DataObject) -> None:
         for parent in parents:
             target = target[parent]
         if data.draw(st.booleans()):
-            target[last] = data.draw(st.sampled_from(BAD))
+            target[last] = copy.deepcopy(data.draw(st.sampled_from(BAD)))
         else:
             del target[last]
     load_or_explain(config)

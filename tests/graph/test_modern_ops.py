@@ -271,6 +271,8 @@ def test_matrices_do_two_operations_per_parameter_and_token(name: str) -> None:
         for op in block.ops:
             if op.kind not in (OpKind.MATMUL, OpKind.GROUPED_MATMUL, OpKind.CONV):
                 continue
+            if op.kind is OpKind.CONV and block.name == "audio_embedding":
+                continue  # applied at many positions of a token; worked by hand above
             x, weight = op.inputs[0], op.inputs[1]
             tokens = 1.0
             for axis in x.axes:
