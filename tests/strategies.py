@@ -16,7 +16,6 @@ from meshwright.cost.step import GroupCost, OverlapFactors, PassTime, StageTerms
 from meshwright.graph import Block, Mask, ModelGraph
 from meshwright.graph.builders import AttentionSpec, LayerSpec, MoeSpec, transformer_layer
 from meshwright.graph.sources import load_model
-from meshwright.planning.check import check_strategy
 from meshwright.provenance import Provenance, Source
 from meshwright.strategy import (
     AXIS_ORDERS,
@@ -176,16 +175,16 @@ def with_level(cluster: Cluster, level: int, **factors: float) -> Cluster:
     groups = tuple(
         replace(
             group,
-            levels=tuple(
-                scaled(old) if i == level else old for i, old in enumerate(group.levels)
-            ),
+            levels=tuple(scaled(old) if i == level else old for i, old in enumerate(group.levels)),
         )
         for group in cluster.groups
     )
     return replace(cluster, groups=groups)
 
 
-def flat_level(size: int, *, bandwidth: float = 1e9, latency_s: float = 0.0, **more: float) -> Level:
+def flat_level(
+    size: int, *, bandwidth: float = 1e9, latency_s: float = 0.0, **more: float
+) -> Level:
     """A level with round numbers."""
     return Level(
         name=f"level{size}",
@@ -208,7 +207,9 @@ def model_configs(draw: st.DrawFn) -> dict[str, object]:
         "hidden_size": heads * draw(st.sampled_from([16, 32, 64])),
         "num_hidden_layers": draw(st.integers(1, 9)),
         "num_attention_heads": heads,
-        "num_key_value_heads": draw(st.sampled_from([n for n in (1, 2, 4, heads) if heads % n == 0])),
+        "num_key_value_heads": draw(
+            st.sampled_from([n for n in (1, 2, 4, heads) if heads % n == 0])
+        ),
         "intermediate_size": draw(st.sampled_from([128, 192, 512])),
         "vocab_size": draw(st.sampled_from([1000, 1003])),
     }
@@ -306,9 +307,3 @@ def uniform(
         schedule=Schedule.INTERLEAVED if virtual_stages > 1 else Schedule.ONE_F_ONE_B,
         axis_order=axis_order,
     )
-
-
-def agrees(instance: Instance, strategy: Strategy) -> Strategy:
-    """The strategy, checked against the instance."""
-    check_strategy(instance.model, instance.cluster, instance.workload, strategy)
-    return strategy

@@ -127,9 +127,7 @@ def test_full_sharding_needs_buffers_for_the_gathered_blocks():
     def buffers(zero_stage):
         mode = state_mode(work, zero_stage=zero_stage, offload=Offload.NONE)
         terms = stage(dense=1000.0, shards=8)  # the largest block has 500
-        return stage_memory(
-            terms, mode, stages=1, virtual_stages=1, micro_batches=1
-        ).buffers_bytes
+        return stage_memory(terms, mode, stages=1, virtual_stages=1, micro_batches=1).buffers_bytes
 
     # Two gathered copies in 2 bytes, one gradient in 4.
     assert [buffers(z) for z in range(4)] == [0, 0, 500 * 4, 2 * 500 * 2 + 500 * 4]
