@@ -134,7 +134,7 @@ def test_the_version_stands_in_one_place(repository):
 
 def test_the_core_needs_three_packages():
     core = {line.split(";")[0] for line in requires("meshwright") or [] if "extra ==" not in line}
-    assert {line.rstrip("0123456789.,<>= ") for line in core} == {"numpy", "click", "rich"}
+    assert {line.rstrip("0123456789.,<>= ") for line in core} == {"numpy", "msgspec", "click", "rich"}
     assert metadata("meshwright")["License-Expression"] == "Apache-2.0"
 
 
