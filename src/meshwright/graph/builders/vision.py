@@ -32,7 +32,8 @@ class PatchSpec:
         bias: of the projection.
         positions: rows of the learned position table; 0 without one.
         class_token: a learned token before the patches.
-        norm: a layer norm after the sum.
+        norm: a norm after the sum.
+        norm_bias: it has a shift (a layer norm, not an RMS norm).
     """
 
     patches: int
@@ -42,6 +43,7 @@ class PatchSpec:
     positions: int = 0
     class_token: bool = False
     norm: bool = False
+    norm_bias: bool = True
 
 
 def patch_block(spec: PatchSpec, *, name: str = "vision_embedding") -> Block:
@@ -67,7 +69,7 @@ def patch_block(spec: PatchSpec, *, name: str = "vision_embedding") -> Block:
     if tables:
         x = b.elementwise("embedding_sum", (x, *tables))
     if spec.norm:
-        x = b.norm("embedding_norm", x, over="hidden", bias=True)
+        x = b.norm("embedding_norm", x, over="hidden", bias=spec.norm_bias)
     return b.build(output=x)
 
 
@@ -135,6 +137,7 @@ class MergerSpec:
         norm_bias: the norm has a shift.
         norm_learned: the norm has a scale at all.
         bias: of the projections.
+        first_bias: of the first projection, where it differs.
         drop_first: the class token is dropped before the merge.
         final_norm: a norm of every patch that ends the tower itself.
         side: its tokens leave for the language model, and the patches go on through the tower.
@@ -149,6 +152,7 @@ class MergerSpec:
     norm_bias: bool = True
     norm_learned: bool = True
     bias: bool = True
+    first_bias: bool | None = None
     drop_first: bool = False
     final_norm: bool = False
     side: bool = False
@@ -185,6 +189,6 @@ def merger_block(spec: MergerSpec, *, name: str = "vision_merger") -> Block:
             out,
             contract=(b.dims(out)[-1],),
             produce=(produce,),
-            bias=spec.bias,
+            bias=spec.bias if i or spec.first_bias is None else spec.first_bias,
         )
     return b.build(output="x" if spec.side else out)

@@ -1,4 +1,4 @@
-"""Mistral: Llama's layer with one sliding window for all layers, or none."""
+"""Mistral: Llama's layer with one sliding window for all layers, or none; Mistral 4."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from meshwright.graph.sources.huggingface.decoder_only import (
     read_sizes,
     window,
 )
+from meshwright.graph.sources.huggingface.deepseek import mla_model
 from meshwright.graph.sources.huggingface.llama import llama_layer
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 from meshwright.graph.sources.huggingface.registry import Architecture, register
@@ -21,3 +22,9 @@ def mistral(r: ConfigReader) -> Architecture:
     masks = layer_masks(r, sizes.layers, pattern=(kind,))
     layers = [llama_layer(r, sizes, mask=mask) for mask in masks]
     return decoder_only("mistral", sizes, layers, tied=r.flag("tie_word_embeddings"))
+
+
+@register("mistral4")
+def mistral4(r: ConfigReader) -> Architecture:
+    """Mistral Small 4: latent attention and experts, as in DeepSeek V3."""
+    return mla_model(r, family="mistral4")
