@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from meshwright.graph.block import Block
-from meshwright.graph.builders import BlockBuilder, MoeSpec, embedding_block, head_block, mlp, moe
+from meshwright.graph.builders import (
+    AttentionSpec,
+    BlockBuilder,
+    MoeSpec,
+    embedding_block,
+    head_block,
+    mlp,
+    moe,
+    self_attention,
+)
 from meshwright.graph.builders.layer import Branch
 from meshwright.graph.builders.mtp import mtp_block
 from meshwright.graph.sources.huggingface.decoder_only import default_length
@@ -87,6 +96,11 @@ def tied(outer: ConfigReader, text: ConfigReader, *, default: bool = False) -> b
     return outer.flag(
         "tie_word_embeddings", default=text.flag("tie_word_embeddings", default=default)
     )
+
+
+def attention_branch(spec: AttentionSpec) -> Branch:
+    """Grouped attention as a branch."""
+    return lambda b, x: self_attention(b, x, spec)
 
 
 def dense_branch(width: int, *, gated: bool = True, bias: bool = False) -> Branch:

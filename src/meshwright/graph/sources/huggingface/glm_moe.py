@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from meshwright.graph.block import Block
-from meshwright.graph.builders import AttentionSpec, self_attention
-from meshwright.graph.builders.layer import Branch, residual_layer
+from meshwright.graph.builders import AttentionSpec
+from meshwright.graph.builders.layer import residual_layer
 from meshwright.graph.sources.huggingface.assembly import (
     assemble,
+    attention_branch,
     dense_branch,
     each,
     moe_branch,
@@ -38,7 +39,7 @@ def glm4_moe(r: ConfigReader) -> Architecture:
     moe = deepseek_moe(r)
     ffn = 0 if all(kinds) else r.positive("intermediate_size")
     share = tied(r, r)
-    mixer: Branch = lambda b, x: self_attention(b, x, spec)  # noqa: E731
+    mixer = attention_branch(spec)
 
     def build(sparse: bool) -> Block:
         return residual_layer(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from meshwright.graph.block import Block
-from meshwright.graph.builders import AttentionSpec, BlockBuilder, MoeSpec, self_attention
+from meshwright.graph.builders import AttentionSpec, BlockBuilder, MoeSpec
 from meshwright.graph.builders.layer import Branch, residual_layer
 from meshwright.graph.builders.mamba import Mamba2Spec, mamba2
 from meshwright.graph.builders.mamba1 import Mamba1Spec, mamba1
 from meshwright.graph.sources.huggingface.assembly import (
     assemble,
+    attention_branch,
     dense_branch,
     each,
     moe_branch,
@@ -31,7 +32,7 @@ def _attention(r: ConfigReader, *, rotary: bool = True) -> Branch:
         out_bias=bias,
         rotary=rotary,
     )
-    return lambda b, x: self_attention(b, x, spec)
+    return attention_branch(spec)
 
 
 def _mamba2(r: ConfigReader, *, norm: bool = True, proj_bias: bool | None = None) -> Branch:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from meshwright.graph.block import Block
-from meshwright.graph.builders import AttentionSpec, self_attention
+from meshwright.graph.builders import AttentionSpec
 from meshwright.graph.builders.layer import Branch, residual_layer
 from meshwright.graph.op import Mask
 from meshwright.graph.sources.huggingface.assembly import (
     assemble,
+    attention_branch,
     dense_branch,
     each,
     moe_branch,
@@ -29,7 +30,7 @@ def mimo(r: ConfigReader) -> Architecture:
         head_dim=r.head_dim(hidden=hidden, heads=heads),
         qkv_bias=r.flag("attention_bias", default=True),
     )
-    mixer: Branch = lambda b, x: self_attention(b, x, spec)  # noqa: E731
+    mixer = attention_branch(spec)
     ffn = dense_branch(r.positive("intermediate_size"))
     share = tied(r, r)
     block = residual_layer("decoder", hidden=hidden, mixer=mixer, feed_forward=ffn)
@@ -84,7 +85,7 @@ def _attention_v2(r: ConfigReader, *, sliding: bool) -> Branch:
         qkv_bias=r.flag("attention_bias"),
         sinks=sliding,
     )
-    return lambda b, x: self_attention(b, x, spec)
+    return attention_branch(spec)
 
 
 def _windowed(r: ConfigReader, *, layers: int) -> tuple[bool, ...]:

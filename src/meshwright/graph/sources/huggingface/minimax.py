@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from meshwright.graph.block import Block
-from meshwright.graph.builders import AttentionSpec, MoeSpec, self_attention
+from meshwright.graph.builders import AttentionSpec, BlockBuilder, MoeSpec
 from meshwright.graph.builders.layer import Branch, residual_layer
 from meshwright.graph.builders.linear_attention import LightningSpec, lightning_attention
 from meshwright.graph.sources.huggingface.assembly import (
     assemble,
+    attention_branch,
     each,
     moe_branch,
     mtp_modules,
@@ -35,7 +36,7 @@ def _full(r: ConfigReader, *, qk_norm: str | None) -> Branch:
         head_dim=r.head_dim(hidden=r.positive("hidden_size"), heads=heads),
         qk_norm=qk_norm,
     )
-    return lambda b, x: self_attention(b, x, spec)
+    return attention_branch(spec)
 
 
 @register("minimax", "minimax_text_01", "minimax_m1")
@@ -49,7 +50,9 @@ def minimax(r: ConfigReader) -> Architecture:
         chunk=r.positive("block_size", default=256, limit=2**20),
     )
     moe, full = _moe(r), _full(r, qk_norm=None)
-    linear: Branch = lambda b, x: lightning_attention(b, x, spec)  # noqa: E731
+
+    def linear(b: BlockBuilder, x: str) -> str:
+        return lightning_attention(b, x, spec)
 
     def build(is_linear: bool) -> Block:
         return residual_layer(

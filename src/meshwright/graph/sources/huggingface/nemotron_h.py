@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from meshwright.graph.axis import BATCH, SEQ
 from meshwright.graph.block import Block, BlockRole
-from meshwright.graph.builders import AttentionSpec, BlockBuilder, MoeSpec, self_attention
+from meshwright.graph.builders import AttentionSpec, BlockBuilder, MoeSpec
 from meshwright.graph.builders.ends import TOKEN_TABLE, token_embedding
 from meshwright.graph.builders.layer import Branch, residual_branch, residual_layer
 from meshwright.graph.builders.mamba import Mamba2Spec, mamba2
@@ -12,6 +12,7 @@ from meshwright.graph.builders.mtp import finish, join
 from meshwright.graph.sources.huggingface.assembly import (
     MAX_MTP,
     assemble,
+    attention_branch,
     dense_branch,
     each,
     moe_branch,
@@ -93,7 +94,7 @@ def _branch(r: ConfigReader, kind: str) -> Branch:
         return lambda b, x: mamba2(b, x, spec)
     if kind == "attention":
         attention = _attention(r)
-        return lambda b, x: self_attention(b, x, attention)
+        return attention_branch(attention)
     if kind == "moe":
         return moe_branch(_moe(r))
     return dense_branch(r.positive("intermediate_size"), gated=False, bias=r.flag("mlp_bias"))

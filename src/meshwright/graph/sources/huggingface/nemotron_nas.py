@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 
 from meshwright.graph.block import Block
-from meshwright.graph.builders import AttentionSpec, BlockBuilder, self_attention
+from meshwright.graph.builders import AttentionSpec, BlockBuilder
 from meshwright.graph.builders.layer import Branch, residual_layer
-from meshwright.graph.sources.huggingface.assembly import assemble, dense_branch, each, tied
+from meshwright.graph.sources.huggingface.assembly import (
+    assemble,
+    attention_branch,
+    dense_branch,
+    each,
+    tied,
+)
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 from meshwright.graph.sources.huggingface.registry import Architecture, register
 
@@ -38,7 +44,7 @@ def nemotron_nas(r: ConfigReader) -> Architecture:
             qkv_bias=attention_bias,
             out_bias=attention_bias,
         )
-        return lambda b, x: self_attention(b, x, spec)
+        return attention_branch(spec)
 
     def feed_forward(width: int) -> Branch | None:
         if width == LINEAR:

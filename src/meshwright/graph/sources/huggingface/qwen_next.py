@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from meshwright.graph.block import Block
-from meshwright.graph.builders import AttentionSpec, MoeSpec, self_attention
+from meshwright.graph.builders import AttentionSpec, MoeSpec
 from meshwright.graph.builders.layer import Branch, residual_layer
 from meshwright.graph.builders.linear_attention import DeltaNetSpec, gated_delta_net
 from meshwright.graph.sources.huggingface.assembly import (
     assemble,
+    attention_branch,
     dense_branch,
     each,
     moe_branch,
@@ -100,7 +101,7 @@ def _gated_attention(r: ConfigReader) -> Branch:
         qk_norm="head",
         output_gate=r.flag("attn_output_gate", default=True),
     )
-    return lambda b, x: self_attention(b, x, spec)
+    return attention_branch(spec)
 
 
 def _delta_net(r: ConfigReader) -> Branch:
