@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from meshwright.cluster import Cluster
+from meshwright.cost.coefficients import Coefficients
 from meshwright.graph import ModelGraph, Split
 from meshwright.strategy import Strategy, Workload
-from meshwright.units import format_bytes, format_flops
+from meshwright.units import format_bytes, format_flops, format_percent
 
 
 def assumptions_of(
-    model: ModelGraph, cluster: Cluster, workload: Workload, strategy: Strategy
+    model: ModelGraph,
+    cluster: Cluster,
+    workload: Workload,
+    strategy: Strategy,
+    *,
+    coefficients: Coefficients,
 ) -> tuple[str, ...]:
     """Everything assumed for a plan, each a full sentence with its source."""
     recipe = workload.recipe
@@ -22,6 +28,11 @@ def assumptions_of(
             f"{device.name}: {format_flops(device.peak(recipe.peak))}/s in {precision}, "
             f"{format_bytes(device.memory_bytes)} of memory ({peak})."
         )
+        sustained = device.figure("sustained_efficiency")
+        found.append(
+            f"{device.name}: a training step keeps {format_percent(sustained.value)} of the speed "
+            f"that kernels reach alone ({sustained.source})."
+        )
         if recipe.peak not in (precision, "fp32"):
             found.append(f"{device.name} has no {recipe.peak}: it computes in {precision}.")
     found.append(
@@ -31,11 +42,52 @@ def assumptions_of(
     )
     found.append(f"Attention runs in a {workload.attention.value} kernel.")
     found += _padding(model, strategy)
-    found.append(
-        "A modern software stack: gradient reduction and parameter gathering overlap compute, "
-        "as coefficients in meshwright.cost.coefficients say, each with its source."
-    )
-    return tuple(found)
+    return tuple(found + _stack(strategy, coefficients))
+
+
+def _stack(strategy: Strategy, coefficients: Coefficients) -> list[str]:
+    """What the software is taken to overlap and to lose, as far as the strategy feels it."""
+    stages = strategy.stages
+    c, overlap = coefficients, coefficients.overlap
+    share = format_percent
+    felt = [
+        (
+            "overlap",
+            any(stage.data * stage.context > 1 for stage in stages),
+            f"{share(overlap.scatter)} of a pass hides gradient traffic, all but {share(overlap.tail)}",
+        ),
+        (
+            "overlap",
+            strategy.pipeline > 1,
+            f"{share(overlap.p2p)} of the messages between stages are hidden",
+        ),
+        (
+            "tensor_hidden",
+            any(stage.tensor > 1 and stage.sequence_parallel for stage in stages),
+            f"{share(c.tensor_hidden)} of sequence-parallel traffic is hidden",
+        ),
+        (
+            "context_hidden",
+            any(stage.context > 1 for stage in stages),
+            f"Ring steps hide behind {share(c.context_hidden)} of attention",
+        ),
+        (
+            "expert_hidden",
+            any(stage.expert > 1 for stage in stages),
+            f"{share(c.expert_hidden)} of the exchange between experts is hidden",
+        ),
+        (
+            "expert_imbalance",
+            any(stage.expert > 1 for stage in stages),
+            f"The busiest expert rank gets {c.expert_imbalance:g} times the mean",
+        ),
+        (
+            "memory_reserve",
+            True,
+            f"{share(c.memory_reserve)} of the memory is lost to fragmentation",
+        ),
+    ]
+    return [f"{text} ({c.sources[name]})." for name, applies, text in felt if applies]
 
 
 def _padding(model: ModelGraph, strategy: Strategy) -> list[str]:

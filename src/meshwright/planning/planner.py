@@ -118,7 +118,13 @@ def _plans(searched: Searched, model: ModelGraph, *, top: int) -> list[Plan]:
                 catalog=space.catalog,
                 models=space.models,
             ),
-            assumptions=assumptions_of(model, space.cluster, space.workload, strategy),
+            assumptions=assumptions_of(
+                model,
+                space.cluster,
+                space.workload,
+                strategy,
+                coefficients=space.coefficients,
+            ),
         )
         for strategy in distinct_strategies(searched, count=top)
     ]
@@ -151,7 +157,7 @@ def estimate(
         workload=workload,
         strategy=strategy,
         prediction=predict(graph, machines, workload, strategy, coefficients=coefficients),
-        assumptions=assumptions_of(graph, machines, workload, strategy),
+        assumptions=assumptions_of(graph, machines, workload, strategy, coefficients=coefficients),
     )
 
 

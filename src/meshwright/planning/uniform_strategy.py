@@ -32,6 +32,7 @@ def uniform_strategy(  # noqa: PLR0913 - one keyword per dimension of the space
     context: int = 1,
     pipeline: int = 1,
     data: int | None = None,
+    data_shard: int | None = None,
     expert: int = 1,
     expert_tensor: int = 1,
     virtual_stages: int = 1,
@@ -49,6 +50,8 @@ def uniform_strategy(  # noqa: PLR0913 - one keyword per dimension of the space
         model, cluster, workload: what the degrees must agree with.
         tensor, context, pipeline, expert, expert_tensor: degrees.
         data: degree; by default what the other degrees leave of the devices.
+        data_shard: ranks of the data axis that share one replica's states under ZeRO; by
+            default all of them.
         virtual_stages: chunks of layers per device; more than one interleaves.
         micro_batch_size: sequences per replica and micro-batch.
         sequence_parallel: by default on where there is a tensor group over which the
@@ -89,6 +92,7 @@ def uniform_strategy(  # noqa: PLR0913 - one keyword per dimension of the space
         sequence_parallel = tensor > 1 and all(n % (context * tensor) == 0 for n in lengths)
     if zero_stage is None:
         zero_stage = 1 if replicas * context > 1 else 0
+    shard = _shard(replicas, data_shard, zero_stage=zero_stage)
     stages = tuple(
         Stage(
             layers=own,
@@ -99,8 +103,8 @@ def uniform_strategy(  # noqa: PLR0913 - one keyword per dimension of the space
             context_algorithm=context_algorithm,
             expert=expert,
             expert_tensor=expert_tensor,
-            data_replicate=1 if zero_stage else replicas,
-            data_shard=replicas if zero_stage else 1,
+            data_replicate=replicas // shard,
+            data_shard=shard,
             zero_stage=zero_stage,
             recompute=(RecomputeRun(count=sum(b - a for a, b in own), mode=recompute),),
             offload=offload,
@@ -155,6 +159,28 @@ def _replicas(
             fix=left,
         )
     return data
+
+
+def _shard(data: int, data_shard: int | None, *, zero_stage: int) -> int:
+    """Ranks that share one replica's states."""
+    if data_shard is None:
+        return data if zero_stage else 1
+    _check_count("data_shard", data_shard)
+    if data % data_shard:
+        raise StrategyError(
+            f"data_shard {data_shard} does not divide data {data}",
+            where="strategy.data_shard",
+            allowed=f"a divisor of {data}",
+            fix="change it, or leave it out: all data ranks then share the states",
+        )
+    if data_shard > 1 and zero_stage == 0:
+        raise StrategyError(
+            f"data_shard {data_shard} under ZeRO stage 0, which shards nothing",
+            where="strategy.data_shard",
+            allowed="1, or a ZeRO stage of 1 to 3",
+            fix="raise the ZeRO stage",
+        )
+    return data_shard
 
 
 def _micro_batches(workload: Workload, *, data: int, micro_batch_size: int) -> int:

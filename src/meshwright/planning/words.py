@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshwright.planning.plan_types import Plan
-from meshwright.strategy import ContextAlgorithm, Offload, Recompute, Strategy
+from meshwright.strategy import ContextAlgorithm, Offload, Recompute, Stage, Strategy
 from meshwright.units import format_bytes, format_percent, format_seconds
 
 ALGORITHM_WORDS = {
@@ -42,7 +42,8 @@ def recompute_mode(strategy: Strategy) -> str:
 def short_choices(strategy: Strategy) -> str:
     """What goes with the degrees: micro-batch, ZeRO, recomputation, in few characters."""
     stage = strategy.stages[0]
-    found = [f"mb{strategy.micro_batch_size}", f"ZeRO-{stage.zero_stage}"]
+    shards = f"/{stage.data_shard}" if _is_hybrid(stage) else ""
+    found = [f"mb{strategy.micro_batch_size}", f"ZeRO-{stage.zero_stage}{shards}"]
     if stage.sequence_parallel:
         found.append("sp")
     if stage.context > 1 and stage.context_algorithm is not ContextAlgorithm.RING:
@@ -53,6 +54,11 @@ def short_choices(strategy: Strategy) -> str:
     if stage.offload is Offload.OPTIMIZER:
         found.append("offload")
     return " ".join(found)
+
+
+def _is_hybrid(stage: Stage) -> bool:
+    """Whether states are shared by a part of the data ranks only."""
+    return stage.zero_stage > 0 and stage.data_shard < stage.data
 
 
 def long_strategy(strategy: Strategy) -> str:
@@ -72,7 +78,8 @@ def long_strategy(strategy: Strategy) -> str:
         found.append(f"expert {stage.expert}")
     if stage.expert_tensor > 1:
         found.append(f"expert-tensor {stage.expert_tensor}")
-    found.append(f"data {strategy.data} with ZeRO-{stage.zero_stage}")
+    shards = f" over {stage.data_shard} ranks" if _is_hybrid(stage) else ""
+    found.append(f"data {strategy.data} with ZeRO-{stage.zero_stage}{shards}")
     found.append(f"micro-batch {strategy.micro_batch_size} × {strategy.micro_batches:,}")
     mode = recompute_mode(strategy)
     found.append("no recomputation" if mode == Recompute.NONE.value else f"{mode} recomputation")
