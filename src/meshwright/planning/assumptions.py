@@ -23,10 +23,10 @@ def assumptions_of(
     for group in cluster.groups:
         device = group.device
         precision = device.effective_precision(recipe.peak)
-        peak = device.figure("memory_bytes").source
+        peak = device.sources["peak_flops"]
         found.append(
-            f"{device.name}: {format_flops(device.peak(recipe.peak))}/s in {precision}, "
-            f"{format_bytes(device.memory_bytes)} of memory ({peak})."
+            f"{device.name}: {format_flops(device.peak(recipe.peak))}/s in {precision} ({peak}); "
+            f"{format_bytes(device.memory_bytes)} of memory ({device.sources['memory_bytes']})."
         )
         sustained = device.figure("sustained_efficiency")
         found.append(
@@ -50,17 +50,12 @@ def _stack(strategy: Strategy, coefficients: Coefficients) -> list[str]:
     stages = strategy.stages
     c, overlap = coefficients, coefficients.overlap
     share = format_percent
+    data = (
+        f"Gradient and parameter traffic hides behind {share(overlap.scatter)} of a pass, all but "
+        f"{share(overlap.tail)} of it; of messages between stages {share(overlap.p2p)} are hidden"
+    )
     felt = [
-        (
-            "overlap",
-            any(stage.data * stage.context > 1 for stage in stages),
-            f"{share(overlap.scatter)} of a pass hides gradient traffic, all but {share(overlap.tail)}",
-        ),
-        (
-            "overlap",
-            strategy.pipeline > 1,
-            f"{share(overlap.p2p)} of the messages between stages are hidden",
-        ),
+        ("overlap", strategy.num_devices > stages[0].tensor, data),
         (
             "tensor_hidden",
             any(stage.tensor > 1 and stage.sequence_parallel for stage in stages),
