@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.cost.placement import expert_members, members
-from meshwright.search.shapes import Shapes, hop_class, place
-from meshwright.strategy import AXIS_ORDERS, MESH_AXES, Space, mesh_of
+from meshwright.search.placements import place
+from meshwright.search.shapes import Shapes
+from meshwright.strategy import AXIS_ORDERS, Space, mesh_of
 
 from ..strategies import flat_level  # noqa: TID252 - importlib mode
 
@@ -28,17 +30,11 @@ def fullest(ranks, level_size):
     return max(Counter(rank // level_size for rank in ranks).values())
 
 
-def one_shape(degrees, *, expert=1, expert_tensor=1, order=0):
-    def column(value):
-        return np.array([value], dtype=np.int64)
-
-    return Shapes(
-        **{axis: column(degrees[axis]) for axis in MESH_AXES},
-        context_algorithm=column(0),
-        expert=column(expert),
-        expert_tensor=column(expert_tensor),
-        order=column(order),
-    )
+def one_shape(degrees, **others):
+    values = {f.name: 1 for f in fields(Shapes)}
+    values |= {"order": 0, "context_algorithm": 0, "data_shard": degrees["data"]}
+    values |= degrees | others
+    return Shapes(**{name: np.array([v], dtype=np.int64) for name, v in values.items()})
 
 
 def placed(degrees, order, sizes, **experts):
@@ -66,10 +62,25 @@ def test_ranks_that_share_dense_parameters(order, t, c, d, p, node):
     degrees = {"tensor": t, "context": c, "data": d, "pipeline": p}
     mesh = mesh_of(order, degrees)
     sizes = (node, max(2 * node, mesh.num_ranks))
-    found = placed(degrees, order, sizes).dense[0].tolist()
+    found = placed(degrees, order, sizes).dense.ranks[0].tolist()
     group = {r for first in mesh.ranks("data", 0) for r in mesh.ranks("context", first)}
     assert found[-1] == len(group) == c * d
     assert found == [fullest(group, size) for size in sizes]
+
+
+@given(st.sampled_from(AXIS_ORDERS), powers, powers, powers, powers, powers, powers)
+def test_hybrid_sharding_stays_among_neighbours(order, t, c, d, p, node, shard):
+    """Neighbours along the data axis (with their context ranks) shard; the rest replicate."""
+    if d % shard:
+        return
+    degrees = {"tensor": t, "context": c, "data": d, "pipeline": p}
+    mesh = mesh_of(order, degrees)
+    sizes = (node, max(2 * node, mesh.num_ranks))
+    found = placed(degrees, order, sizes, data_shard=shard).dense
+    first, whole = mesh.ranks("data", 0)[:shard], mesh.ranks("data", 0)
+    shards = {r for rank in first for r in mesh.ranks("context", rank)}
+    assert found.shards[0].tolist() == [fullest(shards, size) for size in sizes]
+    assert found.replicas[0].tolist() == [fullest(whole[::shard], size) for size in sizes]
 
 
 def stage_ranks(mesh, stage):
@@ -101,7 +112,7 @@ def test_expert_groups_run_through_the_ranks_of_a_stage(order, t, c, d, p, ep, e
         assert found.expert[0].tolist() == [fullest(experts, size) for size in sizes]
         # Ranks that hold the same ones: every (ep x etp)-th.
         same = ranks[:: ep * etp]
-        assert found.expert_data[0].tolist() == [fullest(same, size) for size in sizes]
+        assert found.experts.ranks[0].tolist() == [fullest(same, size) for size in sizes]
 
 
 def test_nodes_that_are_no_power_of_two():
@@ -139,4 +150,4 @@ def test_which_level_the_stages_cross(order, level):
     # apart; with it second, stages 0 to 3 are ranks 0, 2, 4, 6 of one node.
     degrees = {"tensor": 2, "context": 1, "data": 4, "pipeline": 4}
     found = placed(degrees, order, (8, 32))
-    assert hop_class(found.hop_extent, levels_of(8, 32)).tolist() == [level]
+    assert found.hop_level(levels_of(8, 32)).tolist() == [level]
