@@ -1,4 +1,4 @@
-"""EXAONE 4: norms after the branches, norms per head on queries and keys, local layers."""
+"""EXAONE 3 and 4."""
 
 from __future__ import annotations
 
@@ -14,13 +14,26 @@ from meshwright.graph.sources.huggingface.llama import llama_layer
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 from meshwright.graph.sources.huggingface.registry import Architecture, register
 
+
+@register("exaone")
+def exaone(r: ConfigReader) -> Architecture:
+    """EXAONE 3 and 3.5: Llama's layer."""
+    sizes = read_sizes(r)
+    layer = llama_layer(r, sizes)
+    tied = r.flag("tie_word_embeddings")
+    return decoder_only("exaone", sizes, (layer,) * sizes.layers, tied=tied)
+
+
 #: One global layer after three local ones.
 _PATTERN = "LLLG"
 
 
 @register("exaone4")
 def exaone4(r: ConfigReader) -> Architecture:
-    """EXAONE 4.0; a model without a sliding window sees everything in every layer."""
+    """EXAONE 4: norms after the branches, and per head on queries and keys.
+
+    A model without a sliding window sees everything in every layer.
+    """
     sizes = read_sizes(r)
     local = window(r) is not None
     pattern = tuple(
