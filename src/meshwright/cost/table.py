@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meshwright.cluster import Device
 from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.collectives import Network
 from meshwright.cost.communication import (
@@ -17,6 +16,7 @@ from meshwright.cost.communication import (
     TensorCommunication,
 )
 from meshwright.cost.compute import ComputeModel, OpTime, tensor_bytes
+from meshwright.cost.device_models import DeviceModel
 from meshwright.cost.local import FloatArray, IntArray, LocalConfigs, LocalShapes, distinct
 from meshwright.cost.memory import block_memory, local_parameters
 from meshwright.graph import Block, BlockRole, OpKind
@@ -121,15 +121,6 @@ class BlockCosts:
             + self.backward_context_s
             + self.backward_expert_s
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceModel:
-    """What a device group offers to the cost model."""
-
-    device: Device
-    network: Network
-    coefficients: Coefficients
 
 
 class BlockTable:

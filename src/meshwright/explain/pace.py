@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from meshwright.cost.coefficients import MODERN, Coefficients
+from meshwright.cost.device_models import device_models
 from meshwright.cost.step import stage_time
 from meshwright.planning import Plan
 from meshwright.planning.stage_terms import StageModel
 from meshwright.search.partitions import BlockCatalog
-from meshwright.search.uniform import device_models
 
 
 def stage_paces_s(plan: Plan, *, coefficients: Coefficients = MODERN) -> tuple[float, ...]:

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from meshwright.cluster import Cluster
 from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.device_models import DeviceModel, device_models
 from meshwright.cost.step import stage_memory, step_cost
-from meshwright.cost.table import DeviceModel
 from meshwright.graph import BlockRole, ModelGraph
 from meshwright.planning.flops import cluster_peak, forward_flops, model_flops
 from meshwright.planning.interval import step_interval
 from meshwright.planning.plan_types import Prediction
 from meshwright.planning.stage_terms import StageModel
 from meshwright.search.partitions import BlockCatalog
-from meshwright.search.uniform import device_models
 from meshwright.strategy import Recompute, Strategy, Workload
 
 

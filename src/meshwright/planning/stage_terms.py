@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.device_models import DeviceModel
 from meshwright.cost.local import IntArray, LocalConfigs
 from meshwright.cost.states import optimizer_s_per_parameter, state_mode
 from meshwright.cost.step import GroupCost, PassTime, StageTerms, StateMode, stage_time
-from meshwright.cost.table import BlockCosts, DeviceModel, Rows, cost_table
+from meshwright.cost.table import BlockCosts, Rows, cost_table
 from meshwright.graph import BlockRole
 from meshwright.search.links import group_links, hop_links
 from meshwright.search.partitions import BlockCatalog

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from meshwright.cost.collectives import Collective, Network
+from meshwright.cost.device_models import DeviceModel
 from meshwright.cost.local import FloatArray, IntArray
-from meshwright.cost.table import DeviceModel
-from meshwright.search.placements import SharedGroup
+from meshwright.search.placements import Placements, SharedGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +80,40 @@ def group_links(
 def hop_links(models: Sequence[DeviceModel], extents: Sequence[IntArray]) -> Line:
     """Price the messages between stages that are ``extents`` ranks apart at most."""
     return _slowest(models, lambda index, network: network.hop(extents[index]))
+
+
+def link_arrays(
+    models: Sequence[DeviceModel],
+    placements: Sequence[Placements],
+    *,
+    has_experts: bool,
+    bucket_bytes: float,
+) -> dict[str, Any]:
+    """Links of S shapes as columns of ``UniformTables``.
+
+    Entries 0 to S - 1 are the dense groups and the messages of the shapes, S to 2 S - 1 their
+    expert groups.
+    """
+    dense = [placed.dense for placed in placements]
+    experts = [placed.experts for placed in placements]
+    pairs = [group_links(models, found, bucket_bytes=bucket_bytes) for found in (dense, experts)]
+    hop = hop_links(models, [placed.hop_extent for placed in placements])
+    index = np.arange(len(placements[0].hop_extent), dtype=np.int32)
+    links: dict[str, Any] = {
+        f"{name}_{part}": np.concatenate([getattr(getattr(pair, name), part) for pair in pairs])
+        for name in ("gather", "scatter", "reduce")
+        for part in ("latency_s", "s_per_byte")
+    }
+    # Without experts nobody shares any, so nothing there can be sharded.
+    nobody = np.ones_like(index)
+    return links | {
+        "hop_latency_s": np.tile(hop.latency_s, 2),
+        "hop_s_per_byte": np.tile(hop.s_per_byte, 2),
+        "dense_link": index,
+        "expert_link": index + np.int32(len(index)),
+        "hop_link": index,
+        "dense_ranks": dense[0].ranks[:, -1],
+        "dense_shards": dense[0].shards[:, -1],
+        "expert_ranks": experts[0].ranks[:, -1] if has_experts else nobody,
+        "expert_shards": experts[0].shards[:, -1] if has_experts else nobody,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -174,3 +175,20 @@ def stage_classes(
         classes.append(StageClass(blocks=blocks, first=position, multiplicity=count, devices=mask))
         position += count
     return tuple(classes)
+
+
+def partition_arrays(
+    partitions: Sequence[Partition], catalog: BlockCatalog, cluster: Cluster
+) -> dict[str, Any]:
+    """Partitions and their classes as columns of ``UniformTables``."""
+    classes = [stage_classes(partition, catalog, cluster) for partition in partitions]
+    flat = [c for found in classes for c in found]
+    return {
+        "partition_pipeline": np.array([p.pipeline for p in partitions], dtype=np.int32),
+        "partition_virtual": np.array([p.virtual_stages for p in partitions], dtype=np.int32),
+        "partition_classes": np.cumsum([0, *map(len, classes)]),
+        "class_blocks": np.array([c.blocks for c in flat], dtype=np.float64),
+        "class_first": np.array([c.first for c in flat], dtype=np.int32),
+        "class_multiplicity": np.array([c.multiplicity for c in flat], dtype=np.int32),
+        "class_devices": np.array([c.devices for c in flat], dtype=np.uint32),
+    }

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from meshwright.cluster import Cluster, DeviceGroup, Level
+from meshwright.cluster import Cluster
 from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.collectives import Network
+from meshwright.cost.device_models import device_models
 from meshwright.cost.local import FloatArray, LocalConfigs, distinct
 from meshwright.cost.states import optimizer_s_per_parameter, state_mode
-from meshwright.cost.table import BlockCosts, DeviceModel, Rows, cost_table
+from meshwright.cost.table import BlockCosts, Rows, cost_table
 from meshwright.graph import BlockRole, ModelGraph
 from meshwright.search.facts import ModelFacts, model_facts
-from meshwright.search.links import group_links, hop_links
+from meshwright.search.links import link_arrays
 from meshwright.search.partitions import (
     BlockCatalog,
     enumerate_partitions,
-    stage_classes,
+    partition_arrays,
     stage_devices,
 )
 from meshwright.search.placements import equivalent, place
@@ -55,29 +54,6 @@ class StateChoice:
 
     zero_stage: int
     offload: Offload
-
-
-def reachable_levels(cluster: Cluster, group: DeviceGroup) -> tuple[Level, ...]:
-    """Levels under one group of a cluster, with what joins the groups on top."""
-    if cluster.boundary is None:
-        return group.levels
-    inner = [level for level in group.levels if level.size < group.count]
-    top = next(level for level in group.levels if level.size >= group.count)
-    return (*inner, top, cluster.boundary)
-
-
-def device_models(cluster: Cluster, coefficients: Coefficients) -> tuple[DeviceModel, ...]:
-    """One model per device group, with the network that reaches the whole cluster."""
-    return tuple(
-        DeviceModel(
-            device=group.device,
-            network=Network(
-                reachable_levels(cluster, group), launch_s=group.device.collective_launch_s
-            ),
-            coefficients=coefficients,
-        )
-        for group in cluster.groups
-    )
 
 
 class UniformSpace:
@@ -247,8 +223,13 @@ class UniformSpace:
             base=self.base.astype(np.int32),
             pipeline=self.shapes.pipeline.astype(np.int32),
             data=self.shapes.data.astype(np.int32),
-            **self._links(),
-            **self._partition_arrays(),
+            **link_arrays(
+                self.models,
+                self.placements,
+                has_experts=self._has_experts,
+                bucket_bytes=self.coefficients.bucket_bytes,
+            ),
+            **partition_arrays(self.partitions, self.catalog, self.cluster),
             modes=tuple(modes),
             mode_needs_shards=np.array([s.zero_stage > 0 for s in self.states], dtype=np.uint8),
             mode_max_pipeline=np.array(
@@ -287,51 +268,6 @@ class UniformSpace:
         layers = [b for b, block in enumerate(self.catalog.blocks) if block.role is BlockRole.LAYER]
         largest: FloatArray = np.max(np.stack([costs[b].output_bytes for b in layers]), axis=0)
         return largest
-
-    def _links(self) -> dict[str, Any]:
-        """Links of every shape: entries 0..S-1 are the dense groups, S..2S-1 the expert ones."""
-        shapes, bucket = self.shapes, self.coefficients.bucket_bytes
-        dense = [placed.dense for placed in self.placements]
-        experts = [placed.experts for placed in self.placements]
-        pairs = (
-            group_links(self.models, dense, bucket_bytes=bucket),
-            group_links(self.models, experts, bucket_bytes=bucket),
-        )
-        hop = hop_links(self.models, [placed.hop_extent for placed in self.placements])
-        links: dict[str, Any] = {
-            f"{name}_{part}": np.concatenate([getattr(getattr(p, name), part) for p in pairs])
-            for name in ("gather", "scatter", "reduce")
-            for part in ("latency_s", "s_per_byte")
-        }
-        index = np.arange(len(shapes), dtype=np.int32)
-        return links | {
-            "dense_link": index,
-            "expert_link": index + np.int32(len(shapes)),
-            "hop_link": index,
-            "dense_ranks": dense[0].ranks[:, -1],
-            "dense_shards": dense[0].shards[:, -1],
-            # Without experts nobody shares any, so nothing there can be sharded.
-            "expert_ranks": experts[0].ranks[:, -1] if self._has_experts else 0 * index + 1,
-            "expert_shards": experts[0].shards[:, -1] if self._has_experts else 0 * index + 1,
-            "hop_latency_s": np.tile(hop.latency_s, 2),
-            "hop_s_per_byte": np.tile(hop.s_per_byte, 2),
-        }
-
-    def _partition_arrays(self) -> dict[str, Any]:
-        classes = [stage_classes(part, self.catalog, self.cluster) for part in self.partitions]
-        flat = [c for found in classes for c in found]
-        width = len(self.catalog.variants)
-        return {
-            "partition_pipeline": np.array([p.pipeline for p in self.partitions], dtype=np.int32),
-            "partition_virtual": np.array(
-                [p.virtual_stages for p in self.partitions], dtype=np.int32
-            ),
-            "partition_classes": np.cumsum([0, *map(len, classes)]).astype(np.int32),
-            "class_blocks": np.array([c.blocks for c in flat], dtype=np.float64).reshape(-1, width),
-            "class_first": np.array([c.first for c in flat], dtype=np.int32),
-            "class_multiplicity": np.array([c.multiplicity for c in flat], dtype=np.int32),
-            "class_devices": np.array([c.devices for c in flat], dtype=np.uint32),
-        }
 
     def strategy(self, candidate: UniformCandidate) -> Strategy:
         """The strategy that a candidate of the tables stands for."""
