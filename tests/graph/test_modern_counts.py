@@ -44,6 +44,7 @@ PUBLISHED = {
     "DeepSeek-V2-Lite": ("15.7", "arXiv 2405.04434, appendix B"),
     "DeepSeek-V4-Flash": ("284", "model card of DeepSeek-V4-Flash"),
     "GLM-4.5": ("353", "weights of zai-org/GLM-4.5 without the prediction module; 355 with it"),
+    "GLM-4.5V": ("108", "weights of zai-org/GLM-4.5V"),
     "GLM-5": ("744", "model card of GLM-5"),
     "gpt-oss-20b": ("20.9", "arXiv 2508.10925, table 1 (20.91B)"),
     "gpt-oss-120b": ("116.8", "arXiv 2508.10925, table 1 (116.83B)"),

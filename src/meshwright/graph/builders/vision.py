@@ -34,6 +34,7 @@ class PatchSpec:
         class_token: a learned token before the patches.
         norm: a norm after the sum.
         norm_bias: it has a shift (a layer norm, not an RMS norm).
+        projection_norm: an RMS norm before the sum.
     """
 
     patches: int
@@ -43,6 +44,7 @@ class PatchSpec:
     positions: int = 0
     class_token: bool = False
     norm: bool = False
+    projection_norm: bool = False
     norm_bias: bool = True
 
 
@@ -60,6 +62,8 @@ def patch_block(spec: PatchSpec, *, name: str = "vision_embedding") -> Block:
         bias=spec.bias,
         kind=OpKind.CONV,
     )
+    if spec.projection_norm:
+        x = b.norm("projection_norm", x, over="hidden")
     tables: tuple[str, ...] = ()
     if spec.positions:
         position = b.axis("position", spec.positions)

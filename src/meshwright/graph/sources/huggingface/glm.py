@@ -50,23 +50,3 @@ def glm4(r: ConfigReader) -> Architecture:
     layer = replace(layer, sandwich=True)
     tied = r.flag("tie_word_embeddings")
     return decoder_only("glm4", sizes, (layer,) * sizes.layers, tied=tied)
-
-
-def _indexed(r: ConfigReader, *, layers: int) -> tuple[bool, ...]:
-    """Per layer, whether it has an indexer; the others reuse the last choice of keys."""
-    kinds = r.texts("indexer_types", length=layers, allowed=("full", "shared"))
-    if kinds is not None:
-        return tuple(kind == "full" for kind in kinds)
-    pattern = r.text("index_topk_pattern")
-    if pattern:
-        if len(pattern) != layers or set(pattern) - {"F", "S"}:
-            raise r.error(
-                f"index_topk_pattern has {len(pattern)} letters for {layers} layers",
-                "index_topk_pattern",
-                allowed=f"{layers} letters, F (full) or S (shared)",
-                fix="correct the pattern or the number of layers",
-            )
-        return tuple(letter == "F" for letter in pattern)
-    every = max(1, r.count("index_topk_freq", default=1))
-    offset = r.count("index_skip_topk_offset", default=2)
-    return tuple(max(i - offset + 1, 0) % every == 0 for i in range(layers))

@@ -61,14 +61,6 @@ def glm4_moe(r: ConfigReader) -> Architecture:
     return assemble(r, family="glm4_moe", layers=each(kinds, build), tied=share, mtp=mtp)
 
 
-@register("glm4v_moe", "glm4v_moe_text")
-def glm4v_moe(r: ConfigReader) -> Architecture:
-    """The language model of GLM 4.5V and 4.6V."""
-    if r.has("vision_config"):
-        r.assume("The vision tower is not modelled: the plan is for the language model.")
-    return glm4_moe(r.text_model())
-
-
 @register("glm4_moe_lite")
 def glm4_moe_lite(r: ConfigReader) -> Architecture:
     """GLM 4.7 Flash: latent attention and experts."""
