@@ -43,7 +43,6 @@ PUBLISHED = {
     "DeepSeek-V2": ("236", "arXiv 2405.04434, abstract"),
     "DeepSeek-V2-Lite": ("15.7", "arXiv 2405.04434, appendix B"),
     "DeepSeek-V4-Flash": ("284", "model card of DeepSeek-V4-Flash"),
-    "GLM-4.5": ("353", "weights of zai-org/GLM-4.5 without the prediction module; 355 with it"),
     "GLM-4.5V": ("108", "weights of zai-org/GLM-4.5V"),
     "GLM-5": ("744", "model card of GLM-5"),
     "gpt-oss-20b": ("20.9", "arXiv 2508.10925, table 1 (20.91B)"),
@@ -137,6 +136,13 @@ def test_prediction_modules_stand_apart() -> None:
     assert f"{(with_modules + tables) / GIGA:.2f}" == "684.49"
     assert graph.active_parameter_count(include_auxiliary=True) > graph.active_parameter_count()
     assert sum(run.count for run in graph.runs if run.block.auxiliary) == 1
+
+
+def test_glm_45_counts_its_module_and_leaves_out_both_tables() -> None:
+    """355B (arXiv 2508.06471, table 1: with the prediction layer, without embedding and logits)."""
+    graph = model("GLM-4.5")
+    counted = graph.parameter_count(include_auxiliary=True) - 2 * lookup_only(graph)
+    assert f"{counted / GIGA:.0f}" == "355"
 
 
 def test_a_prediction_module_by_hand() -> None:
