@@ -10,6 +10,8 @@ from __future__ import annotations
 from meshwright.graph.axis import BATCH, SEQ
 from meshwright.graph.builders.builder import BlockBuilder
 from meshwright.graph.builders.layer import Branch
+from meshwright.graph.op import OpKind, Term
+from meshwright.graph.tensor import Dtype
 
 #: Axis over the residual streams.
 STREAM = "stream"
@@ -54,10 +56,14 @@ def from_streams(b: BlockBuilder, x: str, *, streams: int) -> str:
 def _mixing(b: BlockBuilder, x: str, *, label: str, mix: str, scales: int) -> str:
     """Mixing weights of every token, from all its streams."""
     scale = b.axis(f"stream_scale_{scales}", scales)
-    normed = b.norm(f"{label}_mix_norm", x, over=(STREAM, "hidden"), learned=False)
+    # The division by the norm comes after the product (mHC, section 4.3): only the norm itself,
+    # one number per token, is kept besides the streams.
+    rms = b.activation(f"{label}_mix_rms", (BATCH, SEQ), Dtype.FP32)
+    terms = (Term(factor=2.0, axes=b.dims(x)),)
+    b.op(f"{label}_mix_rms", OpKind.NORM, (x,), (rms,), terms=terms, saved=(x,))
     # The output axis is named apart from the streams that are summed over.
     out = b.axis("stream_out", b.axis_value(STREAM).size or 1) if mix == STREAM else mix
-    raw = b.matmul(f"{label}_mix", normed, contract=(STREAM, "hidden"), produce=(out,))
+    raw = b.matmul(f"{label}_mix", x, contract=(STREAM, "hidden"), produce=(out,), fused=True)
     base = b.parameter(f"{label}_mix.base", (out,))
     gain = b.parameter(f"{label}_mix.scale", (scale,))
-    return b.elementwise(f"{label}_weights", (raw, base, gain), saved=(raw,), factor=8.0)
+    return b.elementwise(f"{label}_weights", (raw, rms, base, gain), saved=(raw, rms), factor=8.0)
