@@ -238,3 +238,9 @@ def test_classes_of_an_image_model_follow_its_labels() -> None:
     labels = {str(i): f"class {i}" for i in range(10)}
     ten = model("vit-base", num_labels=None, id2label=labels).parameter_count()
     assert base - ten == 990 * 769
+
+
+def test_local_layers_have_names_of_their_own() -> None:
+    names = [block.name for block in model("gemma-2-27b").blocks]
+    assert names == ["embedding", "local_decoder", "decoder", "head"]
+    assert len({block.name for block in model("gemma-3-27b").blocks}) == 7

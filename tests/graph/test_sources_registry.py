@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from meshwright.graph.sources.huggingface import ConfigReader, register, registered
+from meshwright.graph.sources.huggingface import (
+    ConfigReader,
+    load_huggingface,
+    register,
+    registered,
+)
 from meshwright.graph.sources.huggingface.registry import Architecture, reader_of
 
 #: Families that the documentation promises.
@@ -53,3 +60,20 @@ def test_only_the_family_in_question_is_imported(model_type: str) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "False"
+
+
+def test_the_documented_example_of_a_family_works(repository: Path) -> None:
+    page = (repository / "docs" / "add_a_model_family.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "add_a_model_family.md", "exec"), {})
+    config = {
+        "model_type": "arctic2",
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 100,
+    }
+    graph = load_huggingface(config, name="example")
+    # Two tables, per layer four projections, three matrices and two norms, a last norm.
+    assert graph.parameter_count() == 2 * 6400 + 2 * (4 * 4096 + 3 * 6144 + 128) + 64

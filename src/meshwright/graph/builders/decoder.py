@@ -95,13 +95,14 @@ def transformer_layer(spec: LayerSpec, *, name: str = "decoder") -> Block:
 def transformer_layers(specs: Iterable[LayerSpec], *, name: str = "decoder") -> tuple[Block, ...]:
     """One block per layer; equal layers share one block, so long models stay cheap.
 
-    Layers with experts are named ``moe_`` and ``name``.
+    Layers with experts are named ``moe_`` and ``name``, those with a window ``local_``.
     """
     built: dict[LayerSpec, Block] = {}
     blocks = []
     for spec in specs:
         if spec not in built:
-            label = f"moe_{name}" if spec.moe else name
-            built[spec] = transformer_layer(spec, name=label)
+            local = "local_" if spec.attention.mask.window else ""
+            experts = "moe_" if spec.moe else ""
+            built[spec] = transformer_layer(spec, name=f"{local}{experts}{name}")
         blocks.append(built[spec])
     return tuple(blocks)
