@@ -24,7 +24,7 @@ from meshwright.cli.output import print_json
 from meshwright.cli.plan import workload_from
 from meshwright.cli.sections import STRATEGY_NAMES, WORKLOAD_SECTION, SectionedCommand
 from meshwright.cli.values import axis_orders, count
-from meshwright.errors import UsageError
+from meshwright.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from meshwright.planning import Plan
@@ -53,6 +53,7 @@ _STRATEGY = apply(
     _degree("--pp", "--pipeline", help="Pipeline degree."),
     _degree("--cp", "--context", help="Context degree."),
     _degree("--dp", "--data", help="Data degree.", default="what the others leave"),
+    _degree("--data-shard", help="Data ranks that share states.", default="all under ZeRO"),
     _degree("--ep", "--expert", help="Expert degree."),
     _degree("--etp", "--expert-tensor", help="Degree inside one expert."),
     _degree("--vpp", "--virtual-stages", help="Stages per device."),
@@ -128,7 +129,16 @@ def _from_file(path: str, options: Options) -> Plan:
     from meshwright.planning.serialize import load_plan
 
     saved = load_plan(path)
-    return estimate(saved.model, saved.cluster, saved.workload, saved.strategy)
+    try:
+        return estimate(saved.model, saved.cluster, saved.workload, saved.strategy)
+    except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        # Plans may be edited by hand; what they hold is checked as far as its types go.
+        raise FileError(
+            f"the plan does not hold together ({type(error).__name__})",
+            where=path,
+            allowed="a model, a cluster and a strategy that agree",
+            fix="undo the last change, or write the plan again",
+        ) from None
 
 
 def _from_flags(options: Options) -> Plan:
@@ -168,6 +178,7 @@ def _choices(options: Options) -> Options:
         "pipeline": options["pp"],
         "context": options["cp"],
         "data": options["dp"],
+        "data_shard": options["data_shard"],
         "expert": options["ep"],
         "expert_tensor": options["etp"],
         "virtual_stages": options["vpp"],

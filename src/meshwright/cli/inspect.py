@@ -8,7 +8,7 @@ import click
 
 from meshwright.cli.options import json_option
 from meshwright.cli.output import print_json
-from meshwright.cli.values import count
+from meshwright.cli.values import count, quoted
 from meshwright.errors import ClusterError, ModelError, UnknownModelError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -85,17 +85,20 @@ def _is_shorthand(text: str) -> bool:
 
 
 def _neither(text: str, error: ModelError) -> UsageError:
-    from meshwright.cluster.catalog import device_names
+    from meshwright.cluster.catalog import device_names, load_device
     from meshwright.graph.catalog import catalog_names
 
-    shown = text if len(text) <= 60 else f"{text[:59]}…"
-    close = nearest(shown, (*catalog_names(), *device_names()), count=4)
-    hint = f"did you mean {', '.join(close)}? " if close else ""
+    try:
+        hint = f"say how many, for example 1x8x{load_device(text).name}"
+    except ClusterError:
+        close = nearest(text[:60], (*catalog_names(), *device_names()), count=4)
+        hint = f"did you mean {', '.join(close)}?" if close else ""
+    devices = f"devices: {', '.join(device_names())}"
     return UsageError(
-        f"{shown!r} is neither a model nor a cluster",
+        f"{quoted(text)} is neither a model nor a cluster",
         where="MODEL|CLUSTER",
         allowed=f"{error.allowed}; or a cluster: NODESxDEVICESxTYPE or the path of a .toml file",
-        fix=f"{hint}devices: {', '.join(device_names())}",
+        fix=f"{hint} {devices}" if hint.endswith("?") else hint or devices,
     )
 
 

@@ -45,6 +45,9 @@ _SPACE = apply(
     click.option("--pp", "--pipeline", callback=counts, metavar="N,…", help="Pipeline degrees."),
     click.option("--cp", "--context", callback=counts, metavar="N,…", help="Context degrees."),
     click.option("--dp", "--data", callback=counts, metavar="N,…", help="Data degrees."),
+    click.option(
+        "--data-shard", callback=counts, metavar="N,…", help="Data ranks that share states."
+    ),
     click.option("--ep", "--expert", callback=counts, metavar="N,…", help="Expert degrees."),
     click.option(
         "--etp", "--expert-tensor", callback=counts, metavar="N,…", help="Degrees in one expert."
@@ -193,6 +196,7 @@ def space_from(options: Options) -> Space:
         "pipeline": options["pp"],
         "context": options["cp"],
         "data": options["dp"],
+        "data_shard": options["data_shard"],
         "expert": options["ep"],
         "expert_tensor": options["etp"],
         "virtual_stages": options["vpp"],

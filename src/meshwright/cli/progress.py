@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
@@ -32,11 +34,13 @@ class SearchProgress:
         self._started = time.monotonic()
         self._limit_s = time_limit_s
         self._bar: tuple[Progress, TaskID] | None = None
+        self._previous: Callable[[int, FrameType | None], object] | int | None = None
         self.interrupted = False
         self.timed_out = False
 
     def __enter__(self) -> SearchProgress:
-        self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        if threading.current_thread() is threading.main_thread():  # others get no signals
+            self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
         return self
 
     def __exit__(
@@ -45,7 +49,8 @@ class SearchProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        signal.signal(signal.SIGINT, self._previous)
+        if self._previous is not None:
+            signal.signal(signal.SIGINT, self._previous)
         if self._bar is not None:
             self._bar[0].stop()
 

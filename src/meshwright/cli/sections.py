@@ -52,6 +52,7 @@ STRATEGY_NAMES = (
     "pp",
     "cp",
     "dp",
+    "data_shard",
     "ep",
     "etp",
     "vpp",

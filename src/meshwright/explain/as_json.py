@@ -87,6 +87,8 @@ def flat_strategy_json(strategy: Strategy) -> Json:
         "pipeline": strategy.pipeline,
         "virtual_stages": strategy.virtual_stages,
         "data": strategy.data,
+        "data_replicate": stage.data_replicate,
+        "data_shard": stage.data_shard,
         "expert": stage.expert,
         "expert_tensor": stage.expert_tensor,
         "micro_batch_size": strategy.micro_batch_size,

@@ -132,6 +132,9 @@ def _choices(strategy: Strategy) -> dict[str, str]:
         "pipeline": str(strategy.pipeline),
         "virtual stages": str(strategy.virtual_stages),
         "data": str(strategy.data),
+        "data shards": str(stage.data_shard)
+        if stage.zero_stage and stage.data_replicate > 1
+        else "all",
         "expert": str(stage.expert),
         "expert-tensor": str(stage.expert_tensor),
         "micro-batch": str(strategy.micro_batch_size),
@@ -181,7 +184,9 @@ def bound_sentence(result: PlanResult) -> str:
     )
     if result.complete:
         return f"{found}: under this cost model no strategy of the space is faster."
+    least_s = result.lower_bound_s
+    less = format_percent(1.0 - 1.0 / (1.0 + result.gap))
     return (
-        f"{found}, then stopped: the optimum is at most {format_percent(result.gap)} faster "
-        f"(roofline {format_seconds(result.lower_bound_s)})."
+        f"{found}, then stopped: no strategy takes less than {format_seconds(least_s)} (roofline), "
+        f"{less} less than the best found."
     )

@@ -79,9 +79,10 @@ def parse_plan(text: str, *, where: str) -> Plan:
     import msgspec
 
     content = _parsed(text, where)
-    if content.get("schema_version") != SCHEMA_VERSION:
+    found = content.get("schema_version")
+    if found != SCHEMA_VERSION or isinstance(found, bool):
         raise FileError(
-            f"the plan has schema_version {content.get('schema_version')!r}",
+            f"the plan has schema_version {found!r}",
             where=f"{where}: schema_version",
             allowed=str(SCHEMA_VERSION),
             fix="plan again with this version of meshwright, or install the one that wrote it",
