@@ -233,6 +233,7 @@ def test_real_configurations_load_without_warning_and_with_the_size_of_their_nam
 def test_pooled_and_grouped_projections_hold_what_their_matrices_hold() -> None:
     """V4: the grouped output projection is (groups x rank) x (heads x width / groups)."""
     graph = model("DeepSeek-V4-Flash")
-    block = next(b for b in graph.blocks if b.name == "moe_decoder")
+    block = next(b for b in graph.blocks if b.name == "sparse_moe_decoder")
+    assert [run.count for run in graph.runs if run.block.name == "window_moe_decoder"] == [2]
     assert elements(block, "attention_out_down.weight") == 8 * 1024 * (64 * 512 // 8)
     assert elements(block, "mlp_mix.weight") == (2 + 4) * 4 * 4 * 4096

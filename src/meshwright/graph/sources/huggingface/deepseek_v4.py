@@ -26,6 +26,8 @@ RATIOS = {
     "compressed_sparse_attention": 4,
     "heavily_compressed_attention": 128,
 }
+#: What a layer of each ratio is called.
+NAMES = {0: "window_moe_decoder", 4: "sparse_moe_decoder", 128: "pooled_moe_decoder"}
 
 
 @register("deepseek_v4")
@@ -108,7 +110,7 @@ def _attention(r: ConfigReader, ratio: int) -> PooledSpec:
 
 
 def _layer(*, hidden: int, streams: int, attention: PooledSpec, moe: MoeSpec) -> Block:
-    b = BlockBuilder("moe_decoder", BlockRole.LAYER)
+    b = BlockBuilder(NAMES[attention.ratio], BlockRole.LAYER)
     b.axis("hidden", hidden)
     x = b.input("x", (BATCH, SEQ, b.axis(STREAM, streams), "hidden"))
     x = _branches(b, x, streams=streams, attention=attention, moe=moe)

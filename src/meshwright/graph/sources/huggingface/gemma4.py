@@ -120,7 +120,9 @@ def _experts(r: ConfigReader) -> MoeSpec | None:
 
 
 def _layer(spec: Layer) -> Block:
-    b = BlockBuilder("moe_decoder" if spec.moe else "decoder", BlockRole.LAYER)
+    kind = "moe_decoder" if spec.moe else "decoder"
+    sliding = "sliding_" if spec.attention.mask.window else ""
+    b = BlockBuilder(f"{sliding}{kind}", BlockRole.LAYER)
     b.axis("hidden", spec.hidden)
     x = b.input("x", (BATCH, SEQ, "hidden"))
     y = normed_attention(b, b.norm("attention_norm", x, over="hidden"), spec.attention)

@@ -56,7 +56,7 @@ def mimo_v2(r: ConfigReader) -> Architecture:
     def build(kind: tuple[bool, bool]) -> Block:
         window, experts = kind
         return residual_layer(
-            "moe_decoder" if experts else "decoder",
+            ("sliding_" if window else "") + ("moe_decoder" if experts else "decoder"),
             hidden=hidden,
             mixer=sliding if window else full,
             feed_forward=moe_branch(moe) if experts else ffn,
