@@ -132,9 +132,14 @@ def test_the_version_stands_in_one_place(repository):
     assert f"## {project['version']}" in (repository / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_core_needs_three_packages():
+def test_the_core_needs_four_packages():
     core = {line.split(";")[0] for line in requires("meshwright") or [] if "extra ==" not in line}
-    assert {line.rstrip("0123456789.,<>= ") for line in core} == {"numpy", "msgspec", "click", "rich"}
+    assert {line.rstrip("0123456789.,<>= ") for line in core} == {
+        "numpy",
+        "msgspec",
+        "click",
+        "rich",
+    }
     assert metadata("meshwright")["License-Expression"] == "Apache-2.0"
 
 

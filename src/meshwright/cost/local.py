@@ -151,7 +151,6 @@ class LocalShapes:
         return total
 
     def _mask_length(self, op: Op) -> int:
-        """Whole length of the longest unsplit axis that stands for a sequence (the keys)."""
-        keys = [a for a in (self._axes[n] for n in op.axes) if a.size is None and a.name != BATCH]
-        scale = max((axis.scale for axis in keys), default=1.0)
-        return max(1, round(self.seq_length * scale))
+        """Keys of a whole sequence, split or not: the axis along which the second operand runs."""
+        keys = self._axes[op.inputs[1].axes[1]]
+        return max(1, round(axis_length(keys, batch=1.0, seq_length=float(self.seq_length))))
