@@ -270,3 +270,13 @@ def test_a_model_has_layers_between_its_ends() -> None:
         graph(Run(block=head, count=1))
     with pytest.raises(ModelError, match="out of order"):
         graph(Run(block=head, count=1), Run(block=block(), count=1))
+
+
+def test_equal_blocks_are_one_even_when_built_apart() -> None:
+    model = graph(
+        Run(block=block(name="a"), count=1),
+        Run(block=block(name="b"), count=1),
+        Run(block=block(name="a"), count=1),
+    )
+    assert len(model.blocks) == 2
+    assert model.sequence(BlockRole.LAYER) == (0, 1, 0)

@@ -55,13 +55,17 @@ class ModelGraph:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """Distinct blocks, in order of first use."""
-        return tuple(dict.fromkeys(run.block for run in self.runs))
+        # Hashing a block walks through all of it: do so once per object, not once per run.
+        objects = {id(run.block): run.block for run in self.runs}
+        return tuple(dict.fromkeys(objects.values()))
 
     def sequence(self, role: BlockRole) -> tuple[int, ...]:
         """Index into ``blocks`` of every block of that role, unfolded, in order."""
-        index = {block: i for i, block in enumerate(self.blocks)}
+        by_value = {block: i for i, block in enumerate(self.blocks)}
+        objects = {id(run.block): run.block for run in self.runs}
+        index = {key: by_value[block] for key, block in objects.items()}
         return tuple(
-            index[run.block]
+            index[id(run.block)]
             for run in self.runs
             if run.block.role is role
             for _ in range(run.count)

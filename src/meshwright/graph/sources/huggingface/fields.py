@@ -9,8 +9,8 @@ from meshwright.graph.sources.huggingface.values import is_finite, shown
 
 #: No dimension of a real model comes near it; a larger value is a typing error.
 MAX_SIZE = 2**31
-#: Bounds the work of building and planning a model.
-MAX_LAYERS = 100_000
+#: Bounds the work of building and planning a model; DeepNet (arXiv:2203.00555) has 1,000.
+MAX_LAYERS = 10_000
 
 
 class FieldReader:
