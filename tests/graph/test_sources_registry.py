@@ -63,8 +63,8 @@ def test_only_the_family_in_question_is_imported(model_type: str) -> None:
 
 
 def test_the_documented_example_of_a_family_works(repository: Path) -> None:
-    page = (repository / "docs" / "add_a_model_family.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    page = (repository / "docs" / "how_to" / "add_a_model_family.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     exec(compile(code, "add_a_model_family.md", "exec"), {})
     config = {
         "model_type": "arctic2",
