@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,16 @@ from meshwright.search.partitions import BlockCatalog
 from meshwright.search.placements import Placements, SharedGroup, place
 from meshwright.search.shapes import Shapes
 from meshwright.strategy import ContextAlgorithm, Recompute, Space, Stage, Strategy, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    """What stages with the same degrees on the same devices have in common."""
+
+    costs: tuple[BlockCosts, ...]
+    hop_s: float
+    dense_group: GroupCost
+    expert_group: GroupCost
 
 
 class StageModel:
@@ -39,7 +49,7 @@ class StageModel:
         self._models = models
         self._coefficients = coefficients
         self._space = Space(axis_orders=(strategy.axis_order,))
-        self._tables: dict[tuple[object, ...], tuple[BlockCosts, ...]] = {}
+        self._found: dict[tuple[object, ...], _Common] = {}
 
     def stages(self) -> tuple[list[StageTerms], list[StateMode]]:
         """Terms and state modes of all stages, in pipeline order.
@@ -74,34 +84,48 @@ class StageModel:
             order=one(0),
         )
 
+    def _common(self, stage: Stage, group: int) -> _Common:
+        """Costs and links of a stage, worked out once for all that look alike."""
+        key = (group, replace(stage, layers=(), recompute=(), groups=(group,)))
+        if key not in self._found:
+            shapes = self._shapes(stage)
+            placed = [place(shapes, self._space, m.network.levels) for m in self._models]
+            costs = self._costs(stage, group, placed[group])
+            hop = hop_links(self._models, [p.hop_extent for p in placed])
+            boundary_bytes = self._boundary_bytes(costs)
+            self._found[key] = _Common(
+                costs=costs,
+                hop_s=float(hop.latency_s[0] + boundary_bytes * hop.s_per_byte[0]),
+                dense_group=self._group([p.dense for p in placed]),
+                expert_group=self._group([p.experts for p in placed]),
+            )
+        return self._found[key]
+
     def _costs(self, stage: Stage, group: int, placed: Placements) -> tuple[BlockCosts, ...]:
         """Block costs with one row per recomputation mode."""
-        key = (group, replace(stage, layers=(), recompute=(), groups=(group,)))
-        if key not in self._tables:
-            count = len(Recompute)
+        count = len(Recompute)
 
-            def every(value: int) -> IntArray:
-                return np.full(count, value, dtype=np.int64)
+        def every(value: int) -> IntArray:
+            return np.full(count, value, dtype=np.int64)
 
-            rows = Rows(
-                configs=LocalConfigs(
-                    micro_batch=every(self._strategy.micro_batch_size),
-                    tensor=every(stage.tensor),
-                    sequence_parallel=every(int(stage.sequence_parallel)),
-                    context=every(stage.context),
-                    context_algorithm=every(list(ContextAlgorithm).index(stage.context_algorithm)),
-                    expert=every(stage.expert),
-                    expert_tensor=every(stage.expert_tensor),
-                ),
-                recompute=np.arange(count, dtype=np.int64),
-                tensor_members=np.repeat(placed.tensor, count, axis=0),
-                context_members=np.repeat(placed.context, count, axis=0),
-                expert_members=np.repeat(placed.expert, count, axis=0),
-            )
-            self._tables[key] = cost_table(
-                self._catalog.blocks, rows, workload=self._workload, model=self._models[group]
-            )
-        return self._tables[key]
+        rows = Rows(
+            configs=LocalConfigs(
+                micro_batch=every(self._strategy.micro_batch_size),
+                tensor=every(stage.tensor),
+                sequence_parallel=every(int(stage.sequence_parallel)),
+                context=every(stage.context),
+                context_algorithm=every(list(ContextAlgorithm).index(stage.context_algorithm)),
+                expert=every(stage.expert),
+                expert_tensor=every(stage.expert_tensor),
+            ),
+            recompute=np.arange(count, dtype=np.int64),
+            tensor_members=np.repeat(placed.tensor, count, axis=0),
+            context_members=np.repeat(placed.context, count, axis=0),
+            expert_members=np.repeat(placed.expert, count, axis=0),
+        )
+        return cost_table(
+            self._catalog.blocks, rows, workload=self._workload, model=self._models[group]
+        )
 
     def _composition(self, position: int, stage: Stage) -> Counter[tuple[int, int]]:
         """How many of each (variant, recomputation mode) the stage has."""
@@ -117,12 +141,10 @@ class StageModel:
 
     def _terms(self, position: int, stage: Stage, group: int) -> StageTerms:
         model = self._models[group]
-        shapes = self._shapes(stage)
-        placed = [place(shapes, self._space, m.network.levels) for m in self._models]
-        costs = self._costs(stage, group, placed[group])
+        common = self._common(stage, group)
         composition = self._composition(position, stage)
         entries = [
-            (costs[self._catalog.variants[v].block], self._catalog.variants[v], row, count)
+            (common.costs[self._catalog.variants[v].block], self._catalog.variants[v], row, count)
             for (v, row), count in sorted(composition.items())
         ]
 
@@ -144,7 +166,6 @@ class StageModel:
         ]
         experts = [float(c.expert_parameters[row]) for c, _, row, _ in entries]
         counts = [n for _, _, _, n in entries]
-        hop = hop_links(self._models, [p.hop_extent for p in placed])
         device = model.device
         reserve = self._coefficients.memory_reserve * device.memory_bytes
         return StageTerms(
@@ -153,14 +174,14 @@ class StageModel:
             blocks=sum(counts),
             forward=passes("forward"),
             backward=passes("backward"),
-            hop_s=float(hop.latency_s[0] + self._boundary_bytes(costs) * hop.s_per_byte[0]),
+            hop_s=common.hop_s,
             activation_bytes=total("activation_bytes"),
             transient_bytes=max(float(c.transient_bytes[row]) for c, _, row, _ in entries),
             dense_parameters=sum(n * d for n, d in zip(counts, dense, strict=True)),
             expert_parameters=sum(n * e for n, e in zip(counts, experts, strict=True)),
             largest_block_parameters=max(d + e for d, e in zip(dense, experts, strict=True)),
-            dense_group=self._group([p.dense for p in placed]),
-            expert_group=self._group([p.experts for p in placed]),
+            dense_group=common.dense_group,
+            expert_group=common.expert_group,
             optimizer_s_per_parameter=optimizer_s_per_parameter(
                 self._workload, device, offload=stage.offload
             ),
