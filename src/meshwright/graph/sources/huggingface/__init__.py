@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from meshwright.graph.sources.huggingface.load import load_huggingface
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 from meshwright.graph.sources.huggingface.registry import (
     Architecture,
-    load_huggingface,
     register,
     registered,
 )

@@ -12,14 +12,13 @@ before all the others are imported, which takes some tens of milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
 from meshwright.graph.block import Block
-from meshwright.graph.model import ModelGraph, fold
 from meshwright.graph.sources.huggingface.reader import ConfigReader
 
 
@@ -88,34 +87,3 @@ def reader_of(model_type: str) -> FamilyReader | None:
             return _READERS[model_type]
     _import_families()
     return _READERS.get(model_type)
-
-
-def load_huggingface(config: Mapping[str, object], *, name: str, source: str = "") -> ModelGraph:
-    """The model that a parsed ``config.json`` describes.
-
-    Args:
-        config: the JSON object.
-        name: what the model is called in the answer.
-        source: where the description comes from; the messages name it.
-
-    Raises:
-        ModelError: a field is missing, wrong or contradicts another.
-
-    Warns:
-        AssumptionWarning: the model type is unknown, and a known structure was assumed.
-    """
-    from meshwright.graph.sources.huggingface.nearest import read_nearest
-
-    reader = ConfigReader(config, where=source or "config.json")
-    family = reader_of(reader.text("model_type"))
-    architecture = family(reader) if family else read_nearest(reader)
-    return ModelGraph(
-        name=name,
-        family=architecture.family,
-        runs=fold(architecture.blocks),
-        max_seq_length=architecture.max_seq_length,
-        default_seq_length=architecture.default_seq_length,
-        vocab_size=architecture.vocab_size,
-        assumptions=tuple(dict.fromkeys(architecture.assumptions + reader.assumptions)),
-        source=source,
-    )
