@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from meshwright.cli.app import main
+from meshwright.cli import main
 
 sys.exit(main())

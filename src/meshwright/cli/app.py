@@ -18,7 +18,7 @@ from meshwright.cli.failures import (
     wants_json,
 )
 from meshwright.cli.values import quoted
-from meshwright.errors import MeshwrightError, UsageError, nearest
+from meshwright.errors import FileError, MeshwrightError, UsageError, nearest
 
 _EPILOG = """\b
 Examples:
@@ -101,12 +101,8 @@ def cli() -> None:
     """
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code.
-
-    Args:
-        args: what follows the program's name; taken from the process when not given.
-    """
+def run(args: Sequence[str] | None = None) -> int:
+    """Run the command line: see ``meshwright.cli.main``."""
     given = list(sys.argv[1:] if args is None else args) or ["--help"]
     as_json = wants_json(given)
     for stream in (sys.stdout, sys.stderr):
@@ -127,15 +123,19 @@ def main(args: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        return _closed_pipe()
+    except SystemExit:  # click's answer to a reader that has left, as `head` does
+        return 0
+    except OSError as error:
+        return report_error(_unwritten(error), as_json=False)
     except Exception as error:  # noqa: BLE001 - the last resort: never a traceback
         return report_bug(error, as_json=as_json)
 
 
-def _closed_pipe() -> int:
-    """Whoever read the output has left, as ``head`` does; nothing more is to be said."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+def _unwritten(error: OSError) -> FileError:
+    """Files that a user names are handled where they are read; what is left is the output."""
+    return FileError(
+        f"the output cannot be written: {error.strerror or type(error).__name__}",
+        where="stdout",
+        allowed="a terminal, a pipe, or a file with room",
+        fix="free some space, or write elsewhere",
+    )

@@ -13,7 +13,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 # Words as `meshwright.strategy` has them; a test holds the two together. They are written out
 # here so that `--help` needs no numpy.
-PRECISIONS = ("bf16", "fp16", "fp8", "fp32")
+PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "fp32")
 OPTIMIZERS = ("adam", "lion", "sgd-momentum", "sgd")
 ATTENTION = ("fused", "unfused")
 RECOMPUTE = ("none", "selective", "full")

@@ -22,7 +22,7 @@ from meshwright.cli.output import print_json
 from meshwright.cli.progress import SearchProgress
 from meshwright.cli.sections import STRATEGY_NAMES, WORKLOAD_SECTION, SectionedCommand
 from meshwright.cli.values import axis_orders, count, counts, seconds, words
-from meshwright.errors import MeshwrightError, UsageError
+from meshwright.errors import UsageError
 
 if TYPE_CHECKING:
     from meshwright.planning import PlanResult
@@ -161,12 +161,12 @@ def _plan(model: str, cluster: str, options: Options, *, progress: SearchProgres
             top=top,
             on_progress=progress,
         )
-    except MeshwrightError:
+    except UsageError:
         if progress.interrupted:
             raise KeyboardInterrupt from None
         if progress.timed_out:
             raise UsageError(
-                "the search found no plan within the time limit",
+                "the search found no plan that fits within the time limit",
                 where="--time-limit",
                 allowed="long enough for the first plan, which takes about a second",
                 fix="raise the limit, or fix some dimensions of the space",

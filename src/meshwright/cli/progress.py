@@ -20,8 +20,8 @@ BAR_AFTER_S = 1.0
 class SearchProgress:
     """Called by the search with the share done; says whether to go on.
 
-    The first Ctrl-C stops the search, which then returns the best it has; the second ends the
-    program as usual.
+    Once the search has begun, the first Ctrl-C stops it and it returns the best it has; any
+    other Ctrl-C ends the program as usual.
 
     Args:
         time_limit_s: after which the search is stopped, if any.
@@ -35,6 +35,7 @@ class SearchProgress:
         self._limit_s = time_limit_s
         self._bar: tuple[Progress, TaskID] | None = None
         self._previous: Callable[[int, FrameType | None], object] | int | None = None
+        self._begun = False
         self.interrupted = False
         self.timed_out = False
 
@@ -56,6 +57,7 @@ class SearchProgress:
 
     def __call__(self, done: float) -> bool:
         """Show the share done; false stops the search."""
+        self._begun = True
         elapsed = time.monotonic() - self._started
         if self._limit_s is not None and elapsed > self._limit_s and done > 0.0:
             self.timed_out = True
@@ -76,6 +78,6 @@ class SearchProgress:
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         del number, frame
-        if self.interrupted:
+        if self.interrupted or not self._begun:
             raise KeyboardInterrupt
         self.interrupted = True

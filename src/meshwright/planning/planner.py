@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from meshwright.cluster import Cluster, load_cluster
 from meshwright.cost.coefficients import MODERN, Coefficients
+from meshwright.errors import UsageError
 from meshwright.graph import ModelGraph
 from meshwright.graph.sources import load_model
 from meshwright.planning.assumptions import assumptions_of
@@ -64,6 +65,13 @@ def plan(
     searched = search_space(
         graph, machines, workload, allowed, coefficients=coefficients, on_progress=on_progress
     )
+    if not searched.result.best and not searched.result.complete:
+        raise UsageError(
+            "the search was stopped before it found a plan that fits",
+            where="on_progress",
+            allowed="a search that runs until it finds one",
+            fix="give it more time, or fix some dimensions of the space",
+        )
     if not searched.result.best:
         raise explain_misfit(graph, machines, workload, allowed, searched)
     excluded = list(searched.excluded)

@@ -187,8 +187,8 @@ def _micro_batches(workload: Workload, *, data: int, micro_batch_size: int) -> i
     batch, each = workload.global_batch_size, data * micro_batch_size
     if batch % each:
         raise StrategyError(
-            f"data {data} × micro-batch {micro_batch_size} = {each:,} does not divide the global "
-            f"batch of {batch:,}",
+            f"data {data:,} × micro-batch {micro_batch_size:,} = {each:,} does not divide the "
+            f"global batch of {batch:,}",
             where="strategy.micro_batch_size",
             allowed=f"data × micro-batch that divides {batch:,}",
             fix="change the micro-batch size, a degree, or the global batch",
