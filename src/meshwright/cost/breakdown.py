@@ -12,6 +12,7 @@ class CostBreakdown:
     Attributes:
         compute_s: forward and backward of the slowest stage, all micro-batches.
         recompute_s: forward work repeated in the backward.
+        launch_s: the device waits for the host to launch its kernels.
         tensor_s, context_s, expert_s: exposed communication inside the layers.
         pipeline_s: exposed boundary messages in the steady state.
         data_s: exposed gradient reduction and parameter gathering.
@@ -23,6 +24,7 @@ class CostBreakdown:
 
     compute_s: float
     recompute_s: float
+    launch_s: float
     tensor_s: float
     context_s: float
     expert_s: float
@@ -44,6 +46,7 @@ class CostBreakdown:
         return (
             self.compute_s
             + self.recompute_s
+            + self.launch_s
             + self.communication_s
             + self.bubble_s
             + self.optimizer_s

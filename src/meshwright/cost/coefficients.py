@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 
 from meshwright.cost.step import OverlapFactors
 from meshwright.provenance import Provenance, Source
-from meshwright.units import MIB
+from meshwright.units import MIB, MICROSECOND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,8 @@ class Coefficients:
             the forward.
         attention_half: queries per kernel call at which fused attention has half its speed.
         expert_imbalance: tokens of the busiest expert rank over the mean.
+        launch_s: host time to launch one op's kernels in forward, and again for each of the
+            two parts of its backward; the device waits where that takes longer than its work.
         step_fixed_s: host work per step.
         bucket_bytes: size of a gradient bucket, at which collectives are tuned.
         memory_reserve: share of the device memory lost to allocator fragmentation.
@@ -45,6 +47,7 @@ class Coefficients:
     attention_extra: float
     attention_half: float
     expert_imbalance: float
+    launch_s: float
     step_fixed_s: float
     bucket_bytes: float
     memory_reserve: float
@@ -69,6 +72,7 @@ MODERN = Coefficients(
     attention_extra=0.5,
     attention_half=200.0,
     expert_imbalance=1.1,
+    launch_s=15 * MICROSECOND,
     step_fixed_s=0.01,
     bucket_bytes=64 * MIB,
     memory_reserve=0.06,
@@ -89,6 +93,7 @@ MODERN = Coefficients(
         ),
         "attention_half": _analytic("FlashAttention-3 (Shah et al. 2024), figure 5, 0.5k to 16k"),
         "expert_imbalance": _analytic("auxiliary losses keep the busiest rank near 1.1 times"),
+        "launch_s": _analytic("a Python op that launches two or three kernels, some captured"),
         "step_fixed_s": _analytic("data loading, logging and clipping on the host"),
         "bucket_bytes": _analytic("order of magnitude of the buckets of distributed optimizers"),
         "memory_reserve": _analytic("fragmentation of a caching allocator"),

@@ -36,6 +36,7 @@ class PassTime:
 
     compute_s: float = 0.0
     recompute_s: float = 0.0
+    launch_s: float = 0.0
     tensor_s: float = 0.0
     context_s: float = 0.0
     expert_s: float = 0.0
@@ -43,7 +44,14 @@ class PassTime:
     @property
     def total_s(self) -> float:
         """Sum of the parts."""
-        return self.compute_s + self.recompute_s + self.tensor_s + self.context_s + self.expert_s
+        return (
+            self.compute_s
+            + self.recompute_s
+            + self.launch_s
+            + self.tensor_s
+            + self.context_s
+            + self.expert_s
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

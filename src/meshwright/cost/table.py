@@ -88,6 +88,8 @@ class BlockCosts:
     forward_compute_s: FloatArray
     backward_compute_s: FloatArray
     recompute_s: FloatArray
+    forward_launch_s: FloatArray
+    backward_launch_s: FloatArray
     forward_tensor_s: FloatArray
     backward_tensor_s: FloatArray
     forward_context_s: FloatArray
@@ -106,6 +108,7 @@ class BlockCosts:
         """Forward with its exposed communication."""
         return (
             self.forward_compute_s
+            + self.forward_launch_s
             + self.forward_tensor_s
             + self.forward_context_s
             + self.forward_expert_s
@@ -117,6 +120,7 @@ class BlockCosts:
         return (
             self.backward_compute_s
             + self.recompute_s
+            + self.backward_launch_s
             + self.backward_tensor_s
             + self.backward_context_s
             + self.backward_expert_s
@@ -158,21 +162,34 @@ class BlockTable:
         full = (self._rows.recompute == list(Recompute).index(Recompute.FULL)) & layer
         selective = self._rows.recompute == list(Recompute).index(Recompute.SELECTIVE)
         forward = self._sum([t.forward_s for t in self._times.values()])
+        backward = self._sum([t.backward_s for t in self._times.values()])
         core = self._sum([times.forward_s for times in self._attention_times().values()])
+        again = np.where(full, forward, np.where(selective, core, 0.0))
         tensor, context, expert = self._communication()
+        backward_tensor_s = tensor.backward_s + np.where(full, tensor.forward_s, 0.0)
+        backward_context_s = context.backward_s + np.where(full | selective, context.forward_s, 0.0)
+        backward_expert_s = expert.backward_s + np.where(full, expert.forward_s, 0.0)
+        launch_s = self._launch_s()
+        forward_device_s = forward + tensor.forward_s + context.forward_s + expert.forward_s
+        backward_device_s = (
+            backward + again + backward_tensor_s + backward_context_s + backward_expert_s
+        )
         parameters = local_parameters(self._shapes)
         kept, transient = self._memory()
         return BlockCosts(
             forward_compute_s=forward,
-            backward_compute_s=self._sum([t.backward_s for t in self._times.values()]),
-            recompute_s=np.where(full, forward, np.where(selective, core, 0.0)),
+            backward_compute_s=backward,
+            recompute_s=again,
+            forward_launch_s=np.maximum(launch_s - forward_device_s, 0.0),
+            backward_launch_s=np.maximum(
+                launch_s * np.where(full, 3.0, 2.0) - backward_device_s, 0.0
+            ),
             forward_tensor_s=tensor.forward_s,
-            backward_tensor_s=tensor.backward_s + np.where(full, tensor.forward_s, 0.0),
+            backward_tensor_s=backward_tensor_s,
             forward_context_s=context.forward_s,
-            backward_context_s=context.backward_s
-            + np.where(full | selective, context.forward_s, 0.0),
+            backward_context_s=backward_context_s,
             forward_expert_s=expert.forward_s,
-            backward_expert_s=expert.backward_s + np.where(full, expert.forward_s, 0.0),
+            backward_expert_s=backward_expert_s,
             activation_bytes=kept,
             transient_bytes=transient,
             dense_parameters=self._spread(parameters.dense),
@@ -182,6 +199,11 @@ class BlockTable:
                 tensor_bytes(self._shapes, self._block.output, self._workload)
             ),
         )
+
+    def _launch_s(self) -> float:
+        """Host time to launch the forward of the block, which runs ahead of the device."""
+        launched = sum(not op.fused for op in self._block.ops)
+        return launched * self._model.coefficients.launch_s
 
     def _communication(self) -> tuple[PassSeconds, PassSeconds, PassSeconds]:
         """Tensor, context and expert groups, for every row."""

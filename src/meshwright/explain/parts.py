@@ -9,6 +9,7 @@ from meshwright.cost.breakdown import CostBreakdown, MemoryBreakdown
 _TIME_PARTS = {
     "compute_s": "compute",
     "recompute_s": "recomputation",
+    "launch_s": "waiting for kernel launches",
     "tensor_s": "exposed tensor communication",
     "context_s": "exposed context communication",
     "expert_s": "exposed expert communication",

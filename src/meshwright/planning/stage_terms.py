@@ -155,6 +155,7 @@ class StageModel:
             return PassTime(
                 compute_s=total(f"{direction}_compute_s"),
                 recompute_s=total("recompute_s") if direction == "backward" else 0.0,
+                launch_s=total(f"{direction}_launch_s"),
                 tensor_s=total(f"{direction}_tensor_s"),
                 context_s=total(f"{direction}_context_s"),
                 expert_s=total(f"{direction}_expert_s"),
