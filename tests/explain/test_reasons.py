@@ -20,6 +20,7 @@ from meshwright.units import GIB
 
 TIME = CostBreakdown(
     compute_s=6.0,
+    launch_s=0.0,
     recompute_s=0.0,
     tensor_s=2.0,
     context_s=0.0,
@@ -125,13 +126,19 @@ def test_no_alternative(result):
     assert alternative_sentences(alone) == ("No other strategy in the space fits.",)
 
 
-def test_least_memory_is_told_when_it_is_worth_it(result):
-    point = replace(result.pareto[-1], peak_memory_bytes=7.0 * GIB, step_time_s=90.0)
-    sentences = alternative_sentences(replace(result, pareto=(point,)))
-    assert sentences[-1].startswith("Least memory: ")
-    assert sentences[-1].endswith("7.0 GiB per device for 90.0 s per step.")
-    same = replace(point, peak_memory_bytes=result.best.prediction.peak_memory_bytes)
-    assert "Least memory" not in " ".join(alternative_sentences(replace(result, pareto=(same,))))
+def test_a_thriftier_plan_is_told_when_it_is_worth_it(result):
+    best = with_numbers(result.best)  # 72 GiB, 10 s
+    other = result.pareto[-1]
+
+    def told(memory_gib, step_s):
+        point = replace(other, peak_memory_bytes=memory_gib * GIB, step_time_s=step_s)
+        found = alternative_sentences(replace(result, best=best, pareto=(point,)))[-1]
+        return found if found.startswith("Less memory") else None
+
+    changed = differences(best.strategy, other.strategy)
+    assert told(60.0, 11.0) == f"Less memory: 60.0 GiB per device, 10.0 % slower, with {changed}."
+    assert told(70.0, 11.0) is None, "saves too little"
+    assert told(60.0, 12.0) is None, "too slow"
 
 
 def test_differences_name_both_values(result):

@@ -16,6 +16,8 @@ from meshwright.units import format_bytes, format_percent, format_seconds
 TIGHT_SHARE = 0.10
 #: Stages whose times differ by less than this share are called equal.
 EQUAL_PACE = 0.01
+#: A thriftier plan is told when it saves this share of the memory and is not slower than that.
+WORTH_SAVING, MUCH_SLOWER = 0.10, 0.15
 
 
 def binding_sentences(plan: Plan) -> tuple[str, ...]:
@@ -163,16 +165,18 @@ def _turning_point(best: Plan, other: Plan, slower_s: float) -> Iterator[str]:
 
 
 def _thrift(result: PlanResult) -> Iterator[str]:
-    """The plan of least memory, where it saves something worth a sentence."""
-    if not result.pareto:
-        return
-    least = min(result.pareto, key=lambda point: point.peak_memory_bytes)
+    """The plan of least memory that is not much slower, where it saves something."""
     best = result.best.prediction
-    if least.peak_memory_bytes < 0.9 * best.peak_memory_bytes:
+    near = [p for p in result.pareto if p.step_time_s <= (1.0 + MUCH_SLOWER) * best.step_time_s]
+    if not near:
+        return
+    least = min(near, key=lambda point: point.peak_memory_bytes)
+    if least.peak_memory_bytes < (1.0 - WORTH_SAVING) * best.peak_memory_bytes:
+        slower = least.step_time_s / best.step_time_s - 1.0
         yield (
-            f"Least memory: {differences(result.best.strategy, least.strategy)}: "
-            f"{format_bytes(least.peak_memory_bytes)} per device for "
-            f"{format_seconds(least.step_time_s)} per step."
+            f"Less memory: {format_bytes(least.peak_memory_bytes)} per device, "
+            f"{format_percent(slower)} slower, with "
+            f"{differences(result.best.strategy, least.strategy)}."
         )
 
 
