@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from meshwright.cluster import Cluster, load_cluster
@@ -17,6 +20,8 @@ from meshwright.graph import Block, Mask, ModelGraph
 from meshwright.graph.builders import AttentionSpec, LayerSpec, MoeSpec, transformer_layer
 from meshwright.graph.sources import load_model
 from meshwright.provenance import Provenance, Source
+from meshwright.search import UniformTables, reference
+from meshwright.search.uniform import UniformSpace
 from meshwright.strategy import (
     AXIS_ORDERS,
     ContextAlgorithm,
@@ -274,6 +279,11 @@ class Instance:
     space: Space
     coefficients: Coefficients
 
+    def __repr__(self) -> str:
+        hidden = "nothing hidden" if self.coefficients is NOTHING_HIDDEN else "modern"
+        layers = f"{self.model.family} of {self.model.num_layers} layers"
+        return f"{layers} on {self.cluster.name}, {hidden}, {self.workload}, {self.space}"
+
 
 @st.composite
 def instances(draw: st.DrawFn, machines: st.SearchStrategy[Cluster] = clusters) -> Instance:
@@ -307,3 +317,45 @@ def uniform(
         schedule=Schedule.INTERLEAVED if virtual_stages > 1 else Schedule.ONE_F_ONE_B,
         axis_order=axis_order,
     )
+
+
+# ---------------------------------------------------------------- random strategies
+def uniform_space(instance: Instance) -> UniformSpace:
+    """The tables of an instance, before they are made."""
+    return UniformSpace(
+        instance.model,
+        instance.cluster,
+        instance.workload,
+        instance.space,
+        instance.coefficients,
+    )
+
+
+def draw_candidate(draw: Callable[..., Any], tables: UniformTables) -> dict[str, int] | None:
+    """Indices of a candidate that no rule excludes, or None where a few draws find none."""
+    for _ in range(20):
+        shape = draw(st.integers(0, tables.shapes - 1))
+        cuts = list(tables.partitions_of(shape))
+        if not cuts:
+            continue
+        chosen = {
+            "shape": shape,
+            "row": draw(st.sampled_from(list(tables.rows_of(shape)))),
+            "partition": draw(st.sampled_from(cuts)),
+            "mode": draw(st.integers(0, len(tables.modes) - 1)),
+        }
+        if reference._excluding_rule(tables, **chosen) is None:
+            return chosen
+    return None
+
+
+@st.composite
+def strategies_of(draw: st.DrawFn, machines: st.SearchStrategy[Cluster] = clusters) -> Any:
+    """An instance and a valid strategy of its space (memory aside)."""
+    instance = draw(instances(machines))
+    space = uniform_space(instance)
+    assume(len(space.shapes) > 0)
+    tables = space.tables()
+    chosen = draw_candidate(draw, tables)
+    assume(chosen is not None)
+    return instance, space.strategy(reference.evaluate(tables, **chosen))

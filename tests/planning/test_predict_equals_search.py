@@ -11,44 +11,23 @@ from meshwright.planning.check import check_strategy
 from meshwright.planning.predict import predict
 from meshwright.planning.searching import search_space
 from meshwright.search import reference
-from meshwright.search.uniform import UniformSpace
 
-from ..strategies import instances  # noqa: TID252 - importlib mode
-
-
-def random_candidate(draw, tables):
-    """Any candidate that no rule excludes, or None where a few draws find none."""
-    for _ in range(20):
-        shape = draw(st.integers(0, tables.shapes - 1))
-        rows, cuts = list(tables.rows_of(shape)), list(tables.partitions_of(shape))
-        if not cuts:
-            continue
-        chosen = {
-            "shape": shape,
-            "row": draw(st.sampled_from(rows)),
-            "partition": draw(st.sampled_from(cuts)),
-            "mode": draw(st.integers(0, len(tables.modes) - 1)),
-        }
-        if reference._excluding_rule(tables, **chosen) is None:
-            return chosen
-    return None
+from ..strategies import (  # noqa: TID252 - importlib mode
+    draw_candidate,
+    instances,
+    uniform_space,
+)
 
 
 @settings(max_examples=60)
 @given(instances(), st.data())
 def test_any_candidate_fits_or_not(instance, data):
-    space = UniformSpace(
-        instance.model,
-        instance.cluster,
-        instance.workload,
-        instance.space,
-        instance.coefficients,
-    )
+    space = uniform_space(instance)
     if not len(space.shapes):
         return
     tables = space.tables()
     for _ in range(4):
-        chosen = random_candidate(data.draw, tables)
+        chosen = draw_candidate(data.draw, tables)
         if chosen is None:
             return
         expected = reference.evaluate(tables, **chosen)
