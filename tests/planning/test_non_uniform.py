@@ -69,6 +69,13 @@ def pass_seconds(block):
     return sum(float(t.forward_s[0]) for t in times), sum(float(t.backward_s[0]) for t in times)
 
 
+def launch_waits(block):
+    """How long the device waits for launches: one per op forward, two backward."""
+    forward_s, backward_s = pass_seconds(block)
+    launch_s = MODERN.launch_s * sum(not op.fused for op in block.ops)
+    return max(0.0, launch_s - forward_s), max(0.0, 2 * launch_s - backward_s)
+
+
 # ---------------------------------------------------------------- one device
 @pytest.mark.parametrize(
     "config", [llama_config(), mixtral_config(), gpt2_config()], ids=lambda c: c["model_type"]
@@ -79,7 +86,10 @@ def test_degree_one_is_the_sum_of_the_ops_on_one_device(config):
     device = cluster.groups[0].device
     found = estimate(uniform(4, micro_batches=16), cluster=cluster, model=model)
     seconds = sum(run.count * sum(pass_seconds(run.block)) for run in model.runs)
+    waits = sum(run.count * sum(launch_waits(run.block)) for run in model.runs)
     assert found.time.compute_s == pytest.approx(16 * seconds)
+    assert found.time.launch_s == pytest.approx(16 * waits)
+    assert waits > 0.0  # these models are small: the host is the slower one
     assert found.time.communication_s == found.time.bubble_s == found.time.data_total_s == 0.0
     assert found.time.recompute_s == 0.0
     states = found.memory[0]
@@ -91,7 +101,7 @@ def test_degree_one_is_the_sum_of_the_ops_on_one_device(config):
         n * 30 / (device.memory_bandwidth_bytes_per_s * device.memory_efficiency)
     )
     assert found.step_time_s == pytest.approx(
-        16 * seconds + found.time.optimizer_s + MODERN.step_fixed_s
+        16 * (seconds + waits) + found.time.optimizer_s + MODERN.step_fixed_s
     )
 
 
