@@ -284,6 +284,9 @@ class Instance:
         layers = f"{self.model.family} of {self.model.num_layers} layers"
         return f"{layers} on {self.cluster.name}, {hidden}, {self.workload}, {self.space}"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text("..." if cycle else repr(self))
+
 
 @st.composite
 def instances(draw: st.DrawFn, machines: st.SearchStrategy[Cluster] = clusters) -> Instance:

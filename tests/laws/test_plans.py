@@ -157,7 +157,13 @@ def test_the_order_of_axes_of_degree_one_changes_nothing(drawn):
 @given(instances(st.just(load_cluster("1x1xH100"))))
 def test_one_device_has_one_way_to_lay_out(instance):
     """Every degree is one: nothing is communicated and nothing waits."""
-    space = replace(instance.space, zero_stages=(0,), micro_batch_sizes=(1,), virtual_stages=(1,))
+    space = replace(
+        instance.space,
+        zero_stages=(0,),
+        micro_batch_sizes=(1,),
+        virtual_stages=(1,),
+        offload=(Offload.NONE,),
+    )
     result = meshwright.plan(
         instance.model,
         instance.cluster,
@@ -172,6 +178,7 @@ def test_one_device_has_one_way_to_lay_out(instance):
         layers,
         micro_batches=instance.workload.global_batch_size,
         recompute=result.best.strategy.stages[0].recompute,
+        context_algorithm=instance.space.context_algorithms[0],
     )
     assert result.best.strategy.stages == alone.stages
 
