@@ -102,7 +102,8 @@ def run_command(line: str) -> str:
     """What ``meshwright ...`` prints on stdout and, where it fails, on stderr."""
     program, *arguments = shlex.split(line)
     assert program == "meshwright", f"not our command: {line}"
-    environment = os.environ | {"COLUMNS": str(COLUMNS), "OMP_NUM_THREADS": "1"}
+    plain = {"COLUMNS": str(COLUMNS), "NO_COLOR": "1", "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
+    environment = {k: v for k, v in os.environ.items() if k != "FORCE_COLOR"} | plain
     done = subprocess.run(
         [sys.executable, "-m", "meshwright.cli", *arguments],
         cwd=ROOT,
