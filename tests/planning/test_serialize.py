@@ -140,6 +140,15 @@ def test_a_folder_that_cannot_be_made(small, tmp_path):
             save_plan(small, folder)
 
 
+@pytest.mark.parametrize("count", [-1, 0, 10**18, 10**30])
+@pytest.mark.parametrize("run", [0, 1, 2])
+def test_absurd_counts_are_not_unfolded(text, run, count):
+    content = json.loads(text)
+    content["plan"]["model"]["runs"][run]["count"] = count
+    with pytest.raises(FileError, match="no plan that meshwright wrote"):
+        parse_plan(json.dumps(content), where="x")
+
+
 def _paths(value, path=()):
     """Every place in a JSON value that can be spoilt."""
     yield path

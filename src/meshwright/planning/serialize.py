@@ -17,6 +17,8 @@ SCHEMA_VERSION = 1
 FILE_NAME = "plan.json"
 #: Far above the largest plan: a thousand stages take about a mebibyte.
 LIMIT_BYTES = 256 * MIB
+#: Runs are unfolded when a plan is estimated; no model repeats a block so often.
+MAX_COUNT = 100_000
 
 
 def save_plan(plan: Plan, folder: str | Path) -> Path:
@@ -91,6 +93,8 @@ def parse_plan(text: str, *, where: str) -> Plan:
         plan = msgspec.convert(content.get("plan"), Plan)
     except (msgspec.ValidationError, MeshwrightError) as error:
         raise _not_a_plan(str(error).partition("\n")[0], where) from None
+    if not all(1 <= run.count <= MAX_COUNT for run in plan.model.runs):
+        raise _not_a_plan(f"a run of blocks has no count from 1 to {MAX_COUNT:,}", where)
     return plan
 
 
