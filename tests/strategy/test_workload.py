@@ -38,6 +38,13 @@ def test_counts_at_their_edges(field, largest):
         assert repr(value) in caught.value.what
 
 
+def test_a_whole_number_with_a_point_is_stored_as_one():
+    found = work(global_batch_size=16.0, seq_length=1e3)
+    assert (found.global_batch_size, found.seq_length) == (16, 1000)
+    assert isinstance(found.global_batch_size, int)
+    assert isinstance(found.seq_length, int)
+
+
 @pytest.mark.parametrize(
     ("field", "names"),
     [

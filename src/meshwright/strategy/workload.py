@@ -89,8 +89,11 @@ class Workload:
     attention: AttentionKernel = AttentionKernel.FUSED
 
     def __post_init__(self) -> None:
-        _check_count("global_batch_size", self.global_batch_size, MAX_GLOBAL_BATCH_SIZE)
-        _check_count("seq_length", self.seq_length, MAX_SEQ_LENGTH)
+        for name, largest in (
+            ("global_batch_size", MAX_GLOBAL_BATCH_SIZE),
+            ("seq_length", MAX_SEQ_LENGTH),
+        ):
+            object.__setattr__(self, name, _count(name, getattr(self, name), largest))
         _check_choice("precision", self.precision, PRECISIONS)
         _check_choice("optimizer", self.optimizer, OPTIMIZERS)
         _check_choice("attention", self.attention, [kernel.value for kernel in AttentionKernel])
@@ -112,7 +115,8 @@ class Workload:
         return self.global_batch_size * self.seq_length
 
 
-def _check_count(field: str, value: object, largest: int) -> None:
+def _count(field: str, value: object, largest: int) -> int:
+    """A whole number, also when it was written as 8.0."""
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
@@ -122,6 +126,7 @@ def _check_count(field: str, value: object, largest: int) -> None:
             allowed=f"a whole number from 1 to {largest:,}",
             fix=f"give a positive {field.replace('_', ' ')}",
         )
+    return value
 
 
 def _check_choice(field: str, value: object, known: object) -> None:
