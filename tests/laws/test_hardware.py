@@ -1,4 +1,10 @@
-"""Better hardware never makes things worse."""
+"""Better hardware never makes things worse.
+
+The laws hold strategy by strategy, although communication hides behind compute: of each second
+that compute (or the communication inside it) gets shorter, at most the share of
+``OverlapFactors`` of one second comes into view behind it, which is less than one. They would
+not hold for a share above one, nor if a step ended on a stage whose passes are not on its path.
+"""
 
 from __future__ import annotations
 
@@ -93,6 +99,7 @@ def faster_devices(cluster, factor):
 @settings(max_examples=30)
 @given(strategies_of(), factors)
 def test_faster_devices_are_never_slower(drawn, factor):
+    """All groups alike: one that is not the slowest of its stage is not on the path."""
     instance, strategy = drawn
     faster = faster_devices(instance.cluster, factor)
     before = step_s(instance, strategy, instance.cluster)
