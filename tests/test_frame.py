@@ -44,7 +44,10 @@ PUBLIC = {
     "estimate",
     "load_cluster",
     "load_model",
+    "load_plan",
     "plan",
+    "save_plan",
+    "uniform_strategy",
 }
 MODULES = sorted(
     module.name

@@ -39,7 +39,15 @@ if TYPE_CHECKING:
     )
     from meshwright.graph import ModelGraph
     from meshwright.graph.sources import load_model
-    from meshwright.planning import Plan, PlanResult, estimate, plan
+    from meshwright.planning import (
+        Plan,
+        PlanResult,
+        estimate,
+        load_plan,
+        plan,
+        save_plan,
+        uniform_strategy,
+    )
     from meshwright.strategy import Space, Stage, Strategy, Workload
 
     __version__: str
@@ -69,7 +77,10 @@ __all__ = [
     "estimate",
     "load_cluster",
     "load_model",
+    "load_plan",
     "plan",
+    "save_plan",
+    "uniform_strategy",
 ]
 
 _NAMES_OF = {
@@ -90,7 +101,15 @@ _NAMES_OF = {
     ),
     "meshwright.graph": ("ModelGraph",),
     "meshwright.graph.sources": ("load_model",),
-    "meshwright.planning": ("Plan", "PlanResult", "estimate", "plan"),
+    "meshwright.planning": (
+        "Plan",
+        "PlanResult",
+        "estimate",
+        "load_plan",
+        "plan",
+        "save_plan",
+        "uniform_strategy",
+    ),
     "meshwright.strategy": ("Space", "Stage", "Strategy", "Workload"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from meshwright.planning.plan_types import Exclusion, ParetoPoint, Plan, PlanResult, Prediction
 from meshwright.planning.planner import estimate, plan
+from meshwright.planning.serialize import load_plan, save_plan
+from meshwright.planning.uniform_strategy import uniform_strategy
 
 __all__ = [
     "Exclusion",
@@ -12,5 +14,8 @@ __all__ = [
     "PlanResult",
     "Prediction",
     "estimate",
+    "load_plan",
     "plan",
+    "save_plan",
+    "uniform_strategy",
 ]
