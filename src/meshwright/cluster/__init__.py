@@ -7,7 +7,6 @@ from meshwright.cluster.cluster import Cluster
 from meshwright.cluster.describe import DeviceRow, LevelRow, device_rows, level_rows
 from meshwright.cluster.device import PRECISIONS, Device, GemmCurve
 from meshwright.cluster.group import DeviceGroup
-from meshwright.cluster.json_form import cluster_from_dict, cluster_to_dict
 from meshwright.cluster.level import Level
 from meshwright.cluster.load import load_cluster
 
@@ -20,8 +19,6 @@ __all__ = [
     "GemmCurve",
     "Level",
     "LevelRow",
-    "cluster_from_dict",
-    "cluster_to_dict",
     "device_names",
     "device_rows",
     "level_rows",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +61,8 @@ def load_plan(path: str | Path) -> Plan:
 
 def dump_plan(plan: Plan) -> str:
     """A plan as JSON text."""
+    from importlib.metadata import version
+
     import msgspec
 
     content = {
