@@ -153,7 +153,7 @@ def _from_flags(options: Options) -> Plan:
     from meshwright.cluster import load_cluster
     from meshwright.graph.sources import load_model
     from meshwright.planning import estimate
-    from meshwright.planning.uniform_strategy import uniform_strategy
+    from meshwright.planning.uniform import uniform_strategy
 
     workload = workload_from(options)
     model, cluster = load_model(options["model"]), load_cluster(options["cluster"])

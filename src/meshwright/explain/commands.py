@@ -7,7 +7,7 @@ import shlex
 from meshwright.cluster import Cluster
 from meshwright.graph import ModelGraph
 from meshwright.planning import Plan
-from meshwright.planning.uniform_strategy import uniform_strategy
+from meshwright.planning.uniform import uniform_strategy
 from meshwright.strategy import Strategy, Workload
 
 #: A longer argument (the text of a config, a whole TOML) is not printed again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from meshwright.planning.plan_types import Exclusion, ParetoPoint, Plan, PlanResult, Prediction
 from meshwright.planning.planner import estimate, plan
 from meshwright.planning.serialize import load_plan, save_plan
-from meshwright.planning.uniform_strategy import uniform_strategy
+from meshwright.planning.uniform import uniform_strategy
 
 __all__ = [
     "Exclusion",
