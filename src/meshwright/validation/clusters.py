@@ -99,19 +99,19 @@ def _catalogue_device(hardware: Hardware) -> Device:
         compact = re.sub(r"[\s_-]+", "", spelled)
         for pattern, name in _DEVICES:
             if re.search(pattern, compact):
-                return load_device(_sized(name, hardware, compact))
+                return load_device(_sized(name, hardware))
     try:
         return load_device(plain.strip())
     except ClusterError:
         raise RowSkippedError("unknown_device", f"no device {hardware.device_type!r}") from None
 
 
-def _sized(name: str, hardware: Hardware, compact: str) -> str:
+def _sized(name: str, hardware: Hardware) -> str:
     """Choose between the sizes in which a device is built."""
     family = name.partition("-")[0]
     if "{gb}" not in name:
         return name
-    written = re.search(r"(\d+)gb", compact)
+    written = re.search(r"(?<!\d)(\d+)\s*gb", hardware.device_type, re.IGNORECASE)
     stated = hardware.device_mem_gb or (float(written[1]) if written else _DEFAULT_GB[family])
     return name.format(gb=min(_SIZED[family], key=lambda size: abs(size - stated)))
 

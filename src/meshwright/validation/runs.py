@@ -152,7 +152,7 @@ def parse_runs(text: str, *, where: str) -> tuple[Run, ...]:
     except csv.Error as error:
         raise FileError(
             f"the table of runs is no CSV: {error}",
-            where=f"{where}, line {reader.line_num}",
+            where=f"{where}, line {reader.reader.line_num}",
             allowed="comma-separated cells, quoted where they hold a comma",
             fix="write it with a CSV library",
         ) from None

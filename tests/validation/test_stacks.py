@@ -1,0 +1,89 @@
+"""Software and workloads from the words of a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from meshwright.validation.problem import problem_of
+from meshwright.validation.skips import RowSkippedError
+
+
+def problem(make_runs, **cells):
+    (run,) = make_runs(cells)
+    return problem_of(run.inputs)
+
+
+@pytest.mark.parametrize(
+    ("framework", "device", "flags", "stack", "attention"),
+    [
+        ("Megatron-LM", "A100", "", "megatron-2021", "unfused"),
+        ("Megatron-LM", "H100", "", "megatron-core", "fused"),
+        ("Megatron-DeepSpeed", "A100", "", "deepspeed", "unfused"),
+        ("Megatron-Bridge", "GB200", "", "megatron-core", "fused"),
+        ("NeMo", "H100", "", "megatron-core", "fused"),
+        ("torchtitan", "H100", "torch.compile", "torchtitan", "fused"),
+        ("Composer/llm-foundry (PyTorch FSDP)", "A100", "", "fsdp-eager", "fused"),
+        ("MindSpeed-LLM/ModelLink (Megatron core)", "910B", "", "mindspeed", "unfused"),
+        ("MindSpeed-LLM/ModelLink", "910B", "use-flash-attn", "mindspeed", "fused"),
+        ("LiBai (OneFlow)", "V100", "", "oneflow", "unfused"),
+        ("Alpa intra-op: parax.zero_2", "V100", "", "alpa", "unfused"),
+        ("something new", "H100", "", "modern", "fused"),
+        ("something new", "V100", "", "modern", "unfused"),
+        ("", "T4", "", "modern", "unfused"),
+    ],
+)
+def test_stacks(make_runs, framework, device, flags, stack, attention):
+    found = problem(
+        make_runs, framework=framework, device_type=device, device_mem_gb="", overlap_flags=flags
+    )
+    assert (found.stack, found.workload.attention.value) == (stack, attention)
+
+
+@pytest.mark.parametrize(
+    ("precision", "recipe"),
+    [
+        ("fp16", "fp16"),
+        ("amp-fp16", "fp16"),
+        ("bf16-amp", "bf16"),
+        ("fp8-mx", "fp8"),
+        ("fp8-tensorwise", "fp8"),
+        ("nvfp4", "fp4"),
+        ("tf32", "fp32"),
+        ("fp32", "fp32"),
+        ("", "bf16"),
+    ],
+)
+def test_precisions(make_runs, precision, recipe):
+    assert problem(make_runs, precision=precision).workload.precision == recipe
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "states"),
+    [
+        ("Adam (FusedAdam)", "adam"),
+        ("DecoupledLionW/AdamW (repo yaml)", "adam"),
+        ("LAMB", "adam"),
+        ("LARS/SGD", "sgd-momentum"),
+        ("Lion", "lion"),
+        ("Muon", "sgd-momentum"),
+        ("", "adam"),
+    ],
+)
+def test_optimizers(make_runs, optimizer, states):
+    assert problem(make_runs, optimizer=optimizer).workload.optimizer == states
+
+
+@pytest.mark.parametrize(
+    ("cells", "key"),
+    [
+        ({"task": "lora"}, "fine_tuning"),
+        ({"seq_len": ""}, "batch_missing"),
+        ({"global_batch": ""}, "batch_missing"),
+        ({"heads": 15, "kv_heads": 15}, "strategy_not_expressible"),
+        ({"device_type": "Cray-1"}, "unknown_device"),
+    ],
+)
+def test_a_problem_that_cannot_be_built_has_a_reason(make_runs, cells, key):
+    with pytest.raises(RowSkippedError) as caught:
+        problem(make_runs, **cells)
+    assert caught.value.key == key
