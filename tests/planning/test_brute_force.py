@@ -11,9 +11,9 @@ from meshwright.cluster import load_cluster
 from meshwright.cost.coefficients import MODERN
 from meshwright.errors import StrategyError
 from meshwright.graph.sources import load_model
+from meshwright.planning import uniform_strategy
 from meshwright.planning.check import check_strategy
 from meshwright.planning.predict import predict
-from meshwright.planning.uniform import uniform_strategy
 from meshwright.strategy import AXIS_ORDERS, ContextAlgorithm, Recompute, Space, Workload
 from meshwright.units import MIB
 

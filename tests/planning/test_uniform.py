@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from meshwright.cluster import load_cluster
 from meshwright.errors import MeshwrightError, StrategyError
 from meshwright.graph.sources import load_model
-from meshwright.planning import estimate, plan
-from meshwright.planning.uniform import uniform_strategy
+from meshwright.planning import estimate, plan, uniform_strategy
 from meshwright.strategy import Schedule, Space, Workload
 
 MODEL, CLUSTER = load_model("llama-3.1-8b"), load_cluster("4x8xH100")

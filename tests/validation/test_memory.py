@@ -7,7 +7,7 @@ import pytest
 import meshwright
 from meshwright.cluster import load_cluster
 from meshwright.graph.sources import load_model
-from meshwright.planning.uniform_strategy import uniform_strategy
+from meshwright.planning import uniform_strategy
 from meshwright.strategy import Recompute, Workload
 
 # Korthikanti et al. 2022, table 3: heads, hidden, layers, tensor, pipeline, virtual, micro-batch.

@@ -13,7 +13,7 @@ import pytest
 import meshwright
 from meshwright.cluster import load_cluster
 from meshwright.graph.sources import load_model
-from meshwright.planning.uniform_strategy import uniform_strategy
+from meshwright.planning import uniform_strategy
 from meshwright.strategy import Recompute, Workload
 
 #: Predicted over published step time.
