@@ -180,4 +180,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "options-plan": options("plan"),
     "options-estimate": options("estimate"),
     "options-inspect": options("inspect"),
+    "options-validate": options("validate"),
+    "options-validate": options("validate"),
 }

@@ -45,7 +45,7 @@ def test_version(run):
 def test_help_lists_the_commands_and_shows_examples(run, args):
     outcome = run(*args)
     assert outcome.code == 0
-    for words in ("plan ", "estimate ", "inspect ", "Examples:", "Exit codes:"):
+    for words in ("plan ", "estimate ", "inspect ", "validate ", "Examples:", "Exit codes:"):
         assert words in outcome.out
 
 
@@ -55,6 +55,7 @@ def test_help_lists_the_commands_and_shows_examples(run, args):
         ("plan", ("Cluster and workload:", "Space (", "Other:")),
         ("estimate", ("Cluster and workload:", "Strategy:", "Other:")),
         ("inspect", ("Options:",)),
+        ("validate", ("Options:",)),
     ],
 )
 def test_help_of_commands_is_grouped(run, command, sections):
@@ -216,4 +217,4 @@ def test_progress_keeps_the_time_limit_but_lets_the_search_begin():
 
 
 def test_all_commands_are_listed():
-    assert app.cli.list_commands(None) == ["plan", "estimate", "inspect"]
+    assert app.cli.list_commands(None) == ["plan", "estimate", "inspect", "validate"]

@@ -48,8 +48,8 @@ ROW = {
 
 def table(*changes, drop=()):
     """CSV text of one row per dict of changes to ``ROW``."""
-    columns = [name for name in dict.fromkeys([*ROW, *(n for c in changes for n in c)])]
-    columns = [name for name in columns if name not in drop]
+    named = dict.fromkeys([*ROW, *(name for change in changes for name in change)])
+    columns = [name for name in named if name not in drop]
     lines = [",".join(columns)]
     for change in changes:
         cells = {**ROW, **{name: str(value) for name, value in change.items()}}

@@ -55,7 +55,7 @@ def test_a_table_without_that_column_uses_every_result(make_runs):
     assert run.memory_gb == 40.0
 
 
-def test_optional_columns_may_be_missing(make_runs):
+def test_optional_columns_may_be_missing():
     needed = ("layers", "hidden", "heads", "device_type", "num_devices", "global_batch")
     text = ",".join(needed) + "\n8,1024,16,H100,8,32\n"
     (run,) = parse_runs(text, where="runs.csv")

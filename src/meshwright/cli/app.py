@@ -28,6 +28,7 @@ Examples:
       --global-batch-size 1536 --seq-length 2048 --tp 8 --pp 8
   meshwright inspect llama-3.1-70b
   meshwright inspect 4x8xH100
+  meshwright validate
 
 \b
 Exit codes: 0 done, 2 the request is wrong, 3 nothing fits, 130 interrupted.
@@ -41,6 +42,7 @@ class _Commands(click.Group):
         "plan": "meshwright.cli.plan",
         "estimate": "meshwright.cli.estimate",
         "inspect": "meshwright.cli.inspect",
+        "validate": "meshwright.cli.validate",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:

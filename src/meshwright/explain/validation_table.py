@@ -78,17 +78,18 @@ def _percent(value: float | None) -> str:
 def _group_table(groups: Sequence[Group]) -> Table:
     table = bare_table()
     table.add_column("runs", overflow="fold", max_width=_NAME_WIDTH)
-    titles = ("used\nskipped", "median\nerror", "mean\nerror", "bias", "in\ninterval")
-    for title in (*titles, "memory\nerror", "worst\nbelow", "outcomes\nright"):
+    titles = ("used\nskipped", "median error\nmean error", "bias\nin interval")
+    for title in (*titles, "memory error\nworst below", "outcomes\nright"):
         table.add_column(title, justify="right", no_wrap=True)
     for group in groups:
         t, m = group.time, group.memory
         oom = m.oom
         right, outcomes = oom.ran_fits + oom.oom_oom, sum(asdict(oom).values())
+        pairs = ((t.median_ape, t.mape), (t.bias, t.coverage), (m.mape, m.worst_under))
         table.add_row(
             group.name,
             f"{group.rows:,}\n{sum(group.skipped.values()):,}",
-            *map(_percent, (t.median_ape, t.mape, t.bias, t.coverage, m.mape, m.worst_under)),
+            *("\n".join(map(_percent, pair)) for pair in pairs),
             f"{right}/{outcomes}" if outcomes else "–",
             style="bold" if group.name == "all" else None,
         )
