@@ -181,5 +181,4 @@ TABLES: dict[str, Callable[[], str]] = {
     "options-estimate": options("estimate"),
     "options-inspect": options("inspect"),
     "options-validate": options("validate"),
-    "options-validate": options("validate"),
 }
