@@ -12,7 +12,7 @@ from meshwright.graph import BlockRole, ModelGraph
 from meshwright.planning.flops import cluster_peak, forward_flops, model_flops
 from meshwright.planning.interval import step_interval
 from meshwright.planning.plan_types import Prediction
-from meshwright.planning.stage_terms import StageModel
+from meshwright.planning.stage_terms import CostCache, StageModel
 from meshwright.search.partitions import BlockCatalog
 from meshwright.strategy import Recompute, Strategy, Workload
 
@@ -26,6 +26,7 @@ def predict(
     coefficients: Coefficients,
     catalog: BlockCatalog | None = None,
     models: Sequence[DeviceModel] | None = None,
+    cache: CostCache | None = None,
 ) -> Prediction:
     """Time, memory and utilisation of a strategy that fits the model and the cluster.
 
@@ -34,10 +35,11 @@ def predict(
         coefficients: of the software stack.
         catalog, models: made from the above when not given; a caller that predicts many
             strategies shares them.
+        cache: of one model, ``catalog`` and ``models``; filled here.
     """
     catalog = catalog or BlockCatalog(model)
     models = models or device_models(cluster, coefficients)
-    stages, modes = StageModel(catalog, strategy, workload, models, coefficients).stages()
+    stages, modes = StageModel(catalog, strategy, workload, models, coefficients, cache).stages()
     time = step_cost(
         stages,
         modes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from meshwright.search.partitions import BlockCatalog
 from meshwright.search.placements import Placements, SharedGroup, place
 from meshwright.search.shapes import Shapes
 from meshwright.strategy import ContextAlgorithm, Recompute, Space, Stage, Strategy, Workload
+
+#: Block costs that strategies of one catalogue and one set of device models share.
+CostCache: TypeAlias = dict[tuple[object, ...], tuple[BlockCosts, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +46,9 @@ class StageModel:
         workload: Workload,
         models: Sequence[DeviceModel],
         coefficients: Coefficients,
+        cache: CostCache | None = None,
     ) -> None:
+        self._cache = {} if cache is None else cache
         self._catalog = catalog
         self._strategy = strategy
         self._workload = workload
@@ -103,6 +109,19 @@ class StageModel:
 
     def _costs(self, stage: Stage, group: int, placed: Placements) -> tuple[BlockCosts, ...]:
         """Block costs with one row per recomputation mode."""
+        micro_batch = self._strategy.micro_batch_size
+        members = (placed.tensor, placed.context, placed.expert)
+        key = (
+            *(group, micro_batch, stage.tensor, stage.sequence_parallel, stage.context),
+            *(stage.context_algorithm, stage.expert, stage.expert_tensor),
+            replace(self._workload, global_batch_size=1),  # costs are of one micro-batch
+            tuple(array.tobytes() for array in members),
+        )
+        if key not in self._cache:
+            self._cache[key] = self._new_costs(stage, group, placed)
+        return self._cache[key]
+
+    def _new_costs(self, stage: Stage, group: int, placed: Placements) -> tuple[BlockCosts, ...]:
         count = len(Recompute)
 
         def every(value: int) -> IntArray:

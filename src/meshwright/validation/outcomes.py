@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from meshwright.cost.device_models import DeviceModel, device_models
 from meshwright.graph import ModelGraph
 from meshwright.planning import Prediction
 from meshwright.planning.predict import predict
+from meshwright.planning.stage_terms import CostCache
 from meshwright.search.partitions import BlockCatalog
 from meshwright.validation.inputs import RunInputs
 from meshwright.validation.problem import Problem, problem_of
@@ -71,6 +73,7 @@ class RowPredictor:
     def __init__(self) -> None:
         self._catalogs: dict[int, tuple[ModelGraph, BlockCatalog]] = {}
         self._models: dict[tuple[int, str], tuple[Cluster, tuple[DeviceModel, ...]]] = {}
+        self._costs: dict[tuple[int, int, str], CostCache] = defaultdict(dict)
         self._found: dict[RunInputs, Predicted] = {}
 
     def __call__(self, inputs: RunInputs) -> Predicted:
@@ -100,6 +103,7 @@ class RowPredictor:
             coefficients=coefficients,
             catalog=self._catalogs[id(model)][1],
             models=self._models[key][1],
+            cache=self._costs[id(model), *key],
         )
         return Predicted(
             prediction=prediction,
@@ -156,13 +160,23 @@ def _answer(inputs: RunInputs, predictor: Predictor) -> _Answer:
 def _apart(inputs: list[RunInputs], predictor: Predictor, processes: int) -> Iterator[_Answer]:
     """The answers in order, from several processes."""
     pieces = [inputs[start : start + _PIECE] for start in range(0, len(inputs), _PIECE)]
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for answers in pool.map(_answer_piece, pieces, [predictor] * len(pieces)):
+    with ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=_keep, initargs=(predictor,)
+    ) as pool:
+        for answers in pool.map(_answer_piece, pieces):
             yield from answers
 
 
-def _answer_piece(inputs: Iterable[RunInputs], predictor: Predictor) -> list[_Answer]:
-    return [_answer(row, predictor) for row in inputs]
+#: The predictor of a process that serves others: what it has made serves later pieces.
+_kept: list[Predictor] = []
+
+
+def _keep(predictor: Predictor) -> None:
+    _kept[:] = [predictor]
+
+
+def _answer_piece(inputs: Iterable[RunInputs]) -> list[_Answer]:
+    return [_answer(row, _kept[0]) for row in inputs]
 
 
 def _outcome(run: Run, answer: _Answer) -> Outcome:
