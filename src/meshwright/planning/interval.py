@@ -8,7 +8,7 @@ from meshwright.provenance import Estimate, Provenance, Source
 LARGE_RUN_DEVICES = 64
 
 #: Measured over predicted step time: the interval that holds nine in ten of 296 public runs on
-#: 64 devices or more, and of 804 on fewer (every second row that `scripts/check_runs.py` can use).
+#: 64 devices or more, and of 804 on fewer (every second row that `meshwright validate` uses).
 LARGE_RUN_RATIOS = (0.81, 1.40)
 SMALL_RUN_RATIOS = (0.79, 3.0)
 
