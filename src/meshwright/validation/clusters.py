@@ -64,17 +64,33 @@ def cluster_of(hardware: Hardware) -> Cluster:
     if count % per_node:
         raise RowSkippedError("uneven_nodes", f"{count} devices in nodes of {per_node}")
     nodes = count // per_node
-    levels = default_levels(_linked(device, hardware), num_nodes=nodes, devices_per_node=per_node)
-    network = network_of(hardware.inter_node_network, devices_per_node=stated)
-    if network is not None:
-        levels = (levels[0], *(_at_rate(level, *network) for level in levels[1:]))
     try:
-        group = DeviceGroup(
-            name=device.name, device=device, count=count, num_nodes=nodes, levels=levels
-        )
-        return Cluster(name=f"{nodes}x{per_node}x{device.name}", groups=(group,))
+        return _cluster(device, hardware, num_nodes=nodes, devices_per_node=per_node)
     except ClusterError as error:
         raise RowSkippedError("uneven_nodes", error.what) from None
+
+
+def _cluster(
+    device: Device, hardware: Hardware, *, num_nodes: int, devices_per_node: int
+) -> Cluster:
+    """Full nodes under the levels of the usual machine, at the stated rate."""
+    levels = default_levels(
+        _linked(device, hardware), num_nodes=num_nodes, devices_per_node=devices_per_node
+    )
+    network = network_of(
+        hardware.inter_node_network,
+        devices_per_node=hardware.devices_per_node or device.devices_per_node,
+    )
+    if network is not None:
+        levels = (levels[0], *(_at_rate(level, *network) for level in levels[1:]))
+    group = DeviceGroup(
+        name=device.name,
+        device=device,
+        count=num_nodes * devices_per_node,
+        num_nodes=num_nodes,
+        levels=levels,
+    )
+    return Cluster(name=f"{num_nodes}x{devices_per_node}x{device.name}", groups=(group,))
 
 
 @cache
@@ -82,13 +98,16 @@ def device_of(hardware: Hardware) -> Device:
     """The device type, with the stated memory where that differs from the catalogue's.
 
     Raises:
-        RowSkippedError: the catalogue has no such device.
+        RowSkippedError: the catalogue has no such device, or its memory is no memory.
     """
     device = _catalogue_device(hardware)
     stated_gb = hardware.device_mem_gb
     if stated_gb and abs(stated_gb * GIB / device.memory_bytes - 1.0) > _MEMORY_TOLERANCE:
         name = f"{device.name} with {stated_gb:g} GB"
-        device = replace(device, name=name, memory_bytes=round(stated_gb * GIB))
+        try:
+            return replace(device, name=name, memory_bytes=round(stated_gb * GIB))
+        except ClusterError as error:
+            raise RowSkippedError("unknown_device", error.what) from None
     return device
 
 

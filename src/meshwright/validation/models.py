@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from meshwright.errors import ModelError
 from meshwright.graph import Block, BlockRole, Mask, ModelGraph, fold
 from meshwright.graph.builders import (
     AttentionSpec,
@@ -22,6 +23,7 @@ from meshwright.graph.builders.layer import residual_layer
 from meshwright.graph.builders.mla import MlaSpec, latent_attention
 from meshwright.graph.catalog import find
 from meshwright.graph.sources import load_model
+from meshwright.graph.sources.huggingface.fields import MAX_LAYERS
 from meshwright.validation.inputs import Architecture
 from meshwright.validation.skips import RowSkippedError
 
@@ -55,7 +57,12 @@ def model_of(architecture: Architecture, *, seq_length: int, dropout: bool) -> M
     missing = [name for name in _REQUIRED if not getattr(architecture, name)]
     if missing:
         raise RowSkippedError("dimensions_missing", f"{missing[0]} is not stated")
-    return _from_dimensions(architecture, seq_length, dropout)
+    if _known(architecture.layers) > MAX_LAYERS:
+        raise RowSkippedError("dimensions_missing", f"{architecture.layers:,} layers are no model")
+    try:
+        return _from_dimensions(architecture, seq_length, dropout)
+    except ModelError as error:
+        raise RowSkippedError("dimensions_missing", error.what) from None
 
 
 def _from_catalogue(a: Architecture, seq_length: int) -> ModelGraph | None:

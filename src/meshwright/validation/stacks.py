@@ -69,7 +69,10 @@ def stack_of(software: Software, hardware: Hardware) -> Stack:
     return Stack(name=found.name, attention=attention, dropout=found.dropout)
 
 
+#: Profiles that have coefficients of their own.
+PROFILES: dict[str, Coefficients] = {"modern": MODERN}
+
+
 def coefficients_of(stack: str) -> Coefficients:
-    """Coefficients of a profile; a modern stack where there is no profile of that name."""
-    del stack
-    return MODERN
+    """Coefficients of a profile; those of a modern stack where it has none of its own."""
+    return PROFILES.get(stack, MODERN)

@@ -33,6 +33,10 @@ def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
     data = _data(inputs, tensor * pipeline * context)
     # A stated number of virtual stages is idle where there is no pipeline.
     virtual = (p.vpp or 1) if pipeline > 1 else 1
+    if pipeline * virtual > num_layers:
+        raise RowSkippedError(
+            "strategy_not_expressible", f"{pipeline * virtual} chunks of {num_layers} layers"
+        )
     zero, shard = _sharding(p, data)
     experts = bool(inputs.architecture.moe_experts)
     modes = _Modes(p.recompute)
@@ -118,7 +122,7 @@ def _sharding(p: Parallel, data: int) -> tuple[int, int]:
         return 0, 1
     group = re.search(r"shard group\s*(\d+)", text)
     shard = min(int(group[1]), data) if group else data
-    return (zero, shard) if data % shard == 0 else (zero, data)
+    return (zero, shard) if shard and data % shard == 0 else (zero, data)
 
 
 def _expert_tensor(p: Parallel, ranks: int) -> int:
