@@ -32,6 +32,14 @@ def test_virtual_stages_interleave_and_are_idle_without_a_pipeline(make_runs):
     assert strategy(make_runs, vpp=2, pp=1, dp=4).virtual_stages == 1
 
 
+def test_the_ends_of_a_pipeline_may_have_no_layer(make_runs):
+    """As Llama 3.1 405B on NVIDIA's recipes: 126 layers in 16 × 8 chunks."""
+    found = strategy(make_runs, layers=6, tp=1, pp=4, dp=2, vpp=2, global_batch=32)
+    assert [stage.num_layers for stage in found.stages] == [1, 2, 2, 1]
+    with pytest.raises(RowSkippedError, match="8 chunks of 5 layers"):
+        strategy(make_runs, layers=5, tp=1, pp=4, dp=2, vpp=2, global_batch=32)
+
+
 @pytest.mark.parametrize(
     ("cells", "zero", "shard"),
     [

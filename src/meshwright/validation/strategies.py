@@ -33,7 +33,8 @@ def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
     data = _data(inputs, tensor * pipeline * context)
     # A stated number of virtual stages is idle where there is no pipeline.
     virtual = (p.vpp or 1) if pipeline > 1 else 1
-    if pipeline * virtual > num_layers:
+    # The embedding and the loss may take the place of a layer: then two chunks have none.
+    if pipeline * virtual > num_layers + 2:
         raise RowSkippedError(
             "strategy_not_expressible", f"{pipeline * virtual} chunks of {num_layers} layers"
         )
