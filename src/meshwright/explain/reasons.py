@@ -9,7 +9,7 @@ from meshwright.explain.parts import Part, memory_parts, time_parts
 from meshwright.planning import Plan, PlanResult
 from meshwright.planning.words import recompute_mode
 from meshwright.strategy import Strategy
-from meshwright.units import format_bytes, format_percent, format_seconds
+from meshwright.units import MIB, format_bytes, format_percent, format_seconds
 
 #: With less of the device memory left than this share, memory binds: one more micro-batch in
 #: flight or one step less of sharding does not fit.
@@ -150,6 +150,8 @@ def _choices(strategy: Strategy) -> dict[str, str]:
 def _memory_change(best: Plan, other: Plan) -> str:
     change = other.prediction.peak_memory_bytes - best.prediction.peak_memory_bytes
     word = "more" if change > 0 else "less"
+    if abs(change) < MIB:
+        return "the same peak memory"
     return f"{format_bytes(abs(change))} {word} peak memory"
 
 

@@ -41,7 +41,7 @@ def assumptions_of(
         "weights, gradients and optimizer state."
     )
     found.append(f"Attention runs in a {workload.attention.value} kernel.")
-    found += _padding(model, strategy)
+    found += _padding(model, strategy) + _tower_padding(model, strategy)
     return tuple(found + _stack(strategy, coefficients))
 
 
@@ -93,3 +93,20 @@ def _padding(model: ModelGraph, strategy: Strategy) -> list[str]:
     if vocab is None or not splits or vocab % tensor == 0:
         return []
     return [f"The vocabulary of {vocab:,} is padded to a multiple of {tensor}."]
+
+
+def _tower_padding(model: ModelGraph, strategy: Strategy) -> list[str]:
+    """Token counts that the workload does not set are padded to the ranks that split them."""
+    splits = max(
+        stage.context * (stage.tensor if stage.sequence_parallel else 1)
+        for stage in strategy.stages
+    )
+    lengths = sorted(
+        {
+            axis.size
+            for block in model.blocks
+            for axis in block.axes
+            if axis.split is Split.CONTEXT and axis.size is not None and axis.size % splits
+        }
+    )
+    return [f"Sequences of {n:,} tokens are padded to a multiple of {splits}." for n in lengths]

@@ -139,7 +139,8 @@ class PlanResult:
     @property
     def gap(self) -> float:
         """How far the best plan can be from the optimum of the space, relative to the bound."""
-        return self.best.prediction.step_time_s / self.lower_bound_s - 1.0
+        # The search and the prediction add the same terms up in another order.
+        return max(0.0, self.best.prediction.step_time_s / self.lower_bound_s - 1.0)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ class ModelFacts:
         replicable_lengths: heads of keys and values: multiples or divisors of it.
         head_lengths: query heads, which Ulysses also splits over the context ranks.
         expert_lengths, expert_widths: must be multiples of expert and expert-tensor degree.
-        sequence_lengths: token counts of the sequences in the model.
+        sequence_lengths: token counts of the sequences that the workload sets; of a model
+            without any, such as a vision transformer, those of its own.
         layers: units that a pipeline may cut between.
     """
 
@@ -63,12 +64,13 @@ def model_facts(model: ModelGraph, workload: Workload) -> ModelFacts:
     experts: set[int] = set()
     widths: set[int] = set()
     sequences: set[int] = set()
+    fixed: set[int] = set()
     for block in model.blocks:
         grouped, head_axes = _grouped_axes(block), _head_axes(block)
         for axis in block.axes:
             length = round(axis_length(axis, batch=1.0, seq_length=float(workload.seq_length)))
             if axis.split is Split.CONTEXT:
-                sequences.add(length)
+                (sequences if axis.size is None else fixed).add(length)
             elif axis.split is Split.EXPERT:
                 experts.add(length)
             elif axis.split is Split.EXPERT_TENSOR:
@@ -84,6 +86,7 @@ def model_facts(model: ModelGraph, workload: Workload) -> ModelFacts:
         head_lengths=tuple(sorted(heads)),
         expert_lengths=tuple(sorted(experts)),
         expert_widths=tuple(sorted(widths)),
-        sequence_lengths=tuple(sorted(sequences)),
+        # Beside a text, the tokens of a tower are padded, as a vocabulary is.
+        sequence_lengths=tuple(sorted(sequences or fixed)),
         layers=model.num_layers,
     )

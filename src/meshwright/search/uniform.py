@@ -95,7 +95,6 @@ class UniformSpace:
         ]
         facts = model_facts(model, workload)
         self._has_experts = facts.has_experts
-        self._has_experts = facts.has_experts
         self._enumerate(facts)
         self._make_rows()
 
