@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from meshwright.cost.coefficients import MODERN
 from meshwright.validation.problem import problem_of
 from meshwright.validation.skips import RowSkippedError
+from meshwright.validation.stacks import PROFILES, coefficients_of
 
 
 def problem(make_runs, **cells):
@@ -21,7 +25,15 @@ def problem(make_runs, **cells):
         ("Megatron-DeepSpeed", "A100", "", "deepspeed", "unfused"),
         ("Megatron-Bridge", "GB200", "", "megatron-core", "fused"),
         ("NeMo", "H100", "", "megatron-core", "fused"),
-        ("torchtitan", "H100", "torch.compile", "torchtitan", "fused"),
+        *(
+            ("Megatron-Bridge", "GB200", f"cuda_graph={flag};x=1", f"megatron-core{more}", "fused")
+            for flag, more in (
+                ("none/full_iteration", ""),
+                ("full_iteration/[]", "+whole-graph"),
+                ("transformer_engine/['attn']", "+graphs"),
+            )
+        ),
+        ("torchtitan", "H100", "torch.compile", "torchtitan+compile", "fused"),
         ("Composer/llm-foundry (PyTorch FSDP)", "A100", "", "fsdp-eager", "fused"),
         ("MindSpeed-LLM/ModelLink (Megatron core)", "910B", "", "mindspeed", "unfused"),
         ("MindSpeed-LLM/ModelLink", "910B", "use-flash-attn", "mindspeed", "fused"),
@@ -37,6 +49,13 @@ def test_stacks(make_runs, framework, device, flags, stack, attention):
         make_runs, framework=framework, device_type=device, device_mem_gb="", overlap_flags=flags
     )
     assert (found.stack, found.workload.attention.value) == (stack, attention)
+
+
+def test_a_profile_without_coefficients_is_its_base_or_a_modern_one(monkeypatch):
+    mine = replace(MODERN, launch_s=1.0)
+    monkeypatch.setitem(PROFILES, "mine", mine)
+    assert coefficients_of("mine") is coefficients_of("mine+graphs") is mine
+    assert coefficients_of("yours+graphs") is MODERN
 
 
 @pytest.mark.parametrize(

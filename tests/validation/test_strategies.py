@@ -93,8 +93,11 @@ def test_experts(make_runs):
     cells = {"moe_experts": 8, "ep": 4, "tp": 2, "pp": 1, "dp": 4}
     stage = strategy(make_runs, **cells).stages[0]
     assert (stage.expert, stage.expert_tensor, stage.sequence_parallel) == (4, 1, True)
-    stage = strategy(make_runs, **cells | {"etp": 2}).stages[0]
-    assert (stage.expert, stage.expert_tensor) == (4, 2)
+    for more in ({"etp": 2}, {"framework": "NeMo"}):
+        stage = strategy(make_runs, **cells | more).stages[0]
+        assert (stage.expert, stage.expert_tensor) == (4, 2)
+    stage = strategy(make_runs, **cells | {"framework": "NeMo", "etp": 1}).stages[0]
+    assert (stage.expert, stage.expert_tensor) == (4, 1)
 
 
 def test_a_degree_over_experts_is_idle_without_experts(make_runs):

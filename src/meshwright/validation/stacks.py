@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from meshwright.cost.coefficients import MODERN, Coefficients
@@ -14,7 +15,7 @@ class Stack:
     """A software stack.
 
     Attributes:
-        name: of the profile.
+        name: of the profile; what was captured or compiled stands behind a ``+``.
         attention: kernel that it ran.
         dropout: whether GPT- and BERT-like models trained with dropout on it.
     """
@@ -66,7 +67,20 @@ def stack_of(software: Software, hardware: Hardware) -> Stack:
         attention = _FUSED
     if any(word in device for word in _NO_FLASH):
         attention = _UNFUSED
-    return Stack(name=found.name, attention=attention, dropout=found.dropout)
+    name = found.name + _captured(software.overlap_flags)
+    return Stack(name=name, attention=attention, dropout=found.dropout)
+
+
+def _captured(flags: str) -> str:
+    """What relieves the host of launching kernels one by one.
+
+    ``cuda_graph=IMPLEMENTATION/SCOPE`` is how Megatron-Bridge prints it; ``none`` captures
+    nothing whatever the scope.
+    """
+    graph = re.search(r"cuda_graph=(\w+)", flags)
+    if graph is not None and graph[1] != "none":
+        return "+whole-graph" if graph[1] == "full_iteration" else "+graphs"
+    return "+compile" if "torch.compile" in flags else ""
 
 
 #: Profiles that have coefficients of their own.
@@ -74,5 +88,5 @@ PROFILES: dict[str, Coefficients] = {"modern": MODERN}
 
 
 def coefficients_of(stack: str) -> Coefficients:
-    """Coefficients of a profile; those of a modern stack where it has none of its own."""
-    return PROFILES.get(stack, MODERN)
+    """Coefficients of a profile, else of what stands before its ``+``, else a modern stack's."""
+    return PROFILES.get(stack, PROFILES.get(stack.partition("+")[0], MODERN))

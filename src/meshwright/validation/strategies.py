@@ -50,7 +50,7 @@ def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
                 sequence_parallel=tensor > 1 and (bool(p.sequence_parallel) or experts),
                 context=context,
                 expert=(p.ep or 1) if experts else 1,
-                expert_tensor=_expert_tensor(p, tensor * context * data) if experts else 1,
+                expert_tensor=_expert_tensor(inputs, tensor * context * data) if experts else 1,
                 data_replicate=data // shard,
                 data_shard=shard,
                 zero_stage=zero,
@@ -126,9 +126,14 @@ def _sharding(p: Parallel, data: int) -> tuple[int, int]:
     return (zero, shard) if shard and data % shard == 0 else (zero, data)
 
 
-def _expert_tensor(p: Parallel, ranks: int) -> int:
-    """The stated degree; else 1, as Megatron-Core's recipes for many experts have it."""
-    degree = p.etp or 1
+def _expert_tensor(inputs: RunInputs, ranks: int) -> int:
+    """The stated degree, else what the software takes when nobody says it.
+
+    NeMo splits an expert over the tensor group (``expert_tensor_parallel_size`` is the tensor
+    degree unless it is set); the recipes of Megatron-Bridge keep experts whole.
+    """
+    p = inputs.parallel
+    degree = p.etp or (p.tp or 1 if "nemo" in inputs.software.framework.casefold() else 1)
     return degree if ranks % ((p.ep or 1) * degree) == 0 else 1
 
 
