@@ -23,7 +23,7 @@ from meshwright.validation.metrics import (
 )
 from meshwright.validation.outcomes import Predicted, predict_runs
 from meshwright.validation.skips import RowSkippedError
-from meshwright.validation.targets import TARGETS
+from meshwright.validation.targets import target_values
 from meshwright.validation.validation import validate
 
 
@@ -204,11 +204,18 @@ def test_groups_come_after_all_of_them_and_add_up(make_runs):
 
 def test_perfect_predictions_meet_every_target_but_the_interval(make_runs):
     rows = [{"iter_time_s": i + 1, "recompute": f"full:block:{i}", "oom": 0.0} for i in range(8)]
-    runs = make_runs(
-        *({**row, "fit_ready": "time+memory", "mem_gb_per_device": 10} for row in rows)
-    )
-    group = group_of("all", outcomes_of(runs, [predicted(float(i + 1)) for i in range(8)]))
-    missed = [target.name for target in TARGETS if not target.met(group)]
+    more = {"fit_ready": "time+memory", "mem_gb_per_device": 10, "source": "vTrain, made up"}
+    runs = make_runs(*({**row, **more} for row in rows))
+    outcomes = outcomes_of(runs, [predicted(float(i + 1)) for i in range(8)])
+    missed = [target.name for target, value in target_values(outcomes) if not target.met(value)]
     assert missed == ["runs inside the interval"]  # all are, which says that it is too wide
-    empty = group_of("all", ())
-    assert {target.met(empty) for target in TARGETS} == {None}
+    assert {target.met(value) for target, value in target_values(())} == {None}
+
+
+def test_targets_of_one_source_see_no_other(make_runs):
+    wrong = [{"iter_time_s": 1, "source": "other"}, {"iter_time_s": 2, "tp": 1, "dp": 4}]
+    runs = make_runs(*wrong, wrong[0] | {"tp": 1, "dp": 4, "iter_time_s": 9})
+    outcomes = outcomes_of(runs, [predicted(2.0), predicted(1.0), predicted(1.0)])
+    values = {target.name: value for target, value in target_values(outcomes)}
+    assert values["mean regret, vTrain's sweeps"] is None
+    assert values["mean error of step time"] > 0.0

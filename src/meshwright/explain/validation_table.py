@@ -12,7 +12,7 @@ from rich.table import Table
 from meshwright.explain.console import bare_table, opened, print_bold, print_section
 from meshwright.units import format_percent
 from meshwright.validation import SKIPS, Group, Validation
-from meshwright.validation.targets import TARGETS, Target
+from meshwright.validation.targets import Target, target_values
 
 #: Groups have long names; figures matter more.
 _NAME_WIDTH = 44
@@ -20,18 +20,17 @@ _NAME_WIDTH = 44
 
 def validation_json(validation: Validation) -> dict[str, Any]:
     """The groups, field by field, and the targets."""
-    everything = validation.groups[0]
     return {
         "groups": [asdict(group) for group in validation.groups],
         "targets": [
             {
                 "name": target.name,
                 "goal": target.goal,
-                "value": target.value(everything),
-                "met": target.met(everything),
+                "value": value,
+                "met": target.met(value),
                 "others": target.others,
             }
-            for target in TARGETS
+            for target, value in target_values(validation.outcomes)
         ],
     }
 
@@ -59,7 +58,7 @@ def print_validation(
             out.print(_ranking_table(ranked))
         out.print()
         print_bold(out, "Targets, over all runs")
-        out.print(_target_table(TARGETS, everything))
+        out.print(_target_table(target_values(validation.outcomes)))
         if everything.skipped:
             reasons = [f"{count:,} {SKIPS[key]} ({key})." for key, count in _skipped(everything)]
             print_section(out, "Skipped", reasons)
@@ -115,12 +114,12 @@ def _ranking_table(groups: Sequence[Group]) -> Table:
     return table
 
 
-def _target_table(targets: Sequence[Target], group: Group) -> Table:
+def _target_table(found: Sequence[tuple[Target, float | None]]) -> Table:
     table = bare_table()
     for title in ("what", "here", "target", "met", "others"):
         table.add_column(title, overflow="fold", justify="right" if title == "here" else "left")
-    for target in targets:
-        value, met = target.value(group), target.met(group)
+    for target, value in found:
+        met = target.met(value)
         table.add_row(
             target.name,
             _figure(target, value),

@@ -44,8 +44,8 @@ def memory_meaning(kind: str) -> MemoryMeaning:
 def measured_bytes(run: Run) -> float | None:
     """Measured memory in bytes.
 
-    Every tool at hand divides by 2**30, whatever it prints behind the number: ``nvidia-smi``
-    counts MiB, and the frameworks' logs divide by ``1024**3``.
+    Read as GiB, whatever is printed behind the number: ``nvidia-smi`` counts MiB, torchtitan
+    logs GiB, and Alpa's ``GB`` is ``1 << 30`` (``alpa/util.py``).
     """
     return run.memory_gb * GIB if run.memory_gb else None
 
