@@ -104,6 +104,15 @@ def test_a_degree_over_experts_is_idle_without_experts(make_runs):
     assert strategy(make_runs, ep=4).stages[0].expert == 1
 
 
+@pytest.mark.parametrize(
+    ("framework", "algorithm"),
+    [("NeMo", "ring"), ("torchtitan", "all_gather"), ("Megatron-DeepSpeed (new)", "ulysses")],
+)
+def test_context_algorithms(make_runs, framework, algorithm):
+    found = strategy(make_runs, cp=2, dp=1, framework=framework).stages[0]
+    assert (found.context, found.context_algorithm.value) == (2, algorithm)
+
+
 def test_offload(make_runs):
     assert strategy(make_runs, offload="cpu full").stages[0].offload is Offload.OPTIMIZER
     assert strategy(make_runs, offload="cpu_offload_layers=20").stages[0].offload is Offload.NONE

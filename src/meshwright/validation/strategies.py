@@ -7,6 +7,7 @@ from itertools import groupby
 
 from meshwright.errors import StrategyError
 from meshwright.strategy import (
+    ContextAlgorithm,
     Offload,
     Recompute,
     RecomputeRun,
@@ -20,6 +21,12 @@ from meshwright.validation.inputs import Parallel, RunInputs
 from meshwright.validation.skips import RowSkippedError
 
 _Ranges = tuple[tuple[int, int], ...]
+
+#: How keys travel between context ranks by default; elsewhere in a ring.
+_CONTEXT_ALGORITHMS = (
+    ("torchtitan", ContextAlgorithm.ALL_GATHER),
+    ("deepspeed", ContextAlgorithm.ULYSSES),
+)
 
 
 def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
@@ -49,6 +56,7 @@ def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
                 tensor=tensor,
                 sequence_parallel=tensor > 1 and (bool(p.sequence_parallel) or experts),
                 context=context,
+                context_algorithm=_context_algorithm(inputs.software.framework),
                 expert=(p.ep or 1) if experts else 1,
                 expert_tensor=_expert_tensor(inputs, tensor * context * data) if experts else 1,
                 data_replicate=data // shard,
@@ -135,6 +143,12 @@ def _expert_tensor(inputs: RunInputs, ranks: int) -> int:
     p = inputs.parallel
     degree = p.etp or (p.tp or 1 if "nemo" in inputs.software.framework.casefold() else 1)
     return degree if ranks % ((p.ep or 1) * degree) == 0 else 1
+
+
+def _context_algorithm(framework: str) -> ContextAlgorithm:
+    """The algorithm of the software."""
+    known = (kind for word, kind in _CONTEXT_ALGORITHMS if word in framework.casefold())
+    return next(known, ContextAlgorithm.RING)
 
 
 class _Modes:
