@@ -10,7 +10,7 @@ import click
 
 from meshwright.cli.app import cli
 from meshwright.cluster.catalog import device_aliases, device_names, load_device
-from meshwright.cost.coefficients import MODERN
+from meshwright.cost.stacks import MODERN
 from meshwright.graph.catalog import catalog_names, entry
 from meshwright.graph.sources.huggingface import registry
 from meshwright.graph.sources.huggingface.registry import reader_of, registered

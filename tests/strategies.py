@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from meshwright.cluster import Cluster, load_cluster
 from meshwright.cluster.catalog import load_device
 from meshwright.cluster.level import Level
-from meshwright.cost.coefficients import MODERN, Coefficients
+from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.stacks import MODERN
 from meshwright.cost.local import LocalConfigs, LocalShapes
 from meshwright.cost.step import GroupCost, OverlapFactors, PassTime, StageTerms
 from meshwright.graph import Block, Mask, ModelGraph

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.cluster.device import GemmCurve
-from meshwright.cost.coefficients import MODERN
+from meshwright.cost.stacks import MODERN
 from meshwright.cost.compute import ComputeModel
 from meshwright.graph import Mask
 from meshwright.graph.builders import head_block

@@ -8,7 +8,7 @@ import pytest
 
 import meshwright
 from meshwright.cluster import load_cluster
-from meshwright.cost.coefficients import MODERN
+from meshwright.cost.stacks import MODERN
 from meshwright.errors import StrategyError
 from meshwright.graph.sources import load_model
 from meshwright.planning import uniform_strategy

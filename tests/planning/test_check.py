@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.cluster import load_cluster
-from meshwright.cost.coefficients import MODERN
+from meshwright.cost.stacks import MODERN
 from meshwright.errors import MeshwrightError, StrategyError, WorkloadError
 from meshwright.graph.sources import load_model
 from meshwright.planning.check import check_strategy, check_workload

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import meshwright
 from meshwright.cluster import load_cluster
-from meshwright.cost.coefficients import MODERN
+from meshwright.cost.stacks import MODERN
 from meshwright.cost.compute import ComputeModel
 from meshwright.cost.local import LocalShapes
 from meshwright.graph import BlockRole

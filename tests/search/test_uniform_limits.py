@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from meshwright.cluster import load_cluster
-from meshwright.cost.coefficients import MODERN
+from meshwright.cost.stacks import MODERN
 from meshwright.graph.sources import load_model
 from meshwright.search import search_uniform
 from meshwright.search.rules import RULE_INDEX

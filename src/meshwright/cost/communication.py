@@ -126,7 +126,11 @@ class TensorCommunication(_Passes):
         whole = self._bytes(name) * self.shapes.token_split(Region.PLAIN)
         all_reduce = self.network.time(Collective.ALL_REDUCE, whole, self.members)
         half = self.network.time(Collective.REDUCE_SCATTER, whole, self.members)
-        half = (1.0 - self.coefficients.tensor_hidden) * half
+        scale = self.coefficients.tensor_scale
+        all_reduce, half = (
+            scale * all_reduce,
+            scale * (1.0 - self.coefficients.tensor_hidden) * half,
+        )
         split = self.shapes.configs.sequence_parallel > 0
         return np.where(split, half, all_reduce), np.where(split, half, 0.0)
 

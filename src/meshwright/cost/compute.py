@@ -14,7 +14,7 @@ import numpy as np
 
 from meshwright.cluster import Device
 from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.local import FloatArray, LocalShapes, Region, region_of
+from meshwright.cost.local import FloatArray, LocalShapes, Region
 from meshwright.graph import (
     MATRIX_KINDS,
     Dtype,
@@ -37,7 +37,7 @@ class OpTime:
 
 def tensor_bytes(shapes: LocalShapes, name: str, workload: Workload) -> FloatArray:
     """Bytes of a tensor on one rank: shape (R,)."""
-    tensor = shapes.block.tensor(name)
+    tensor = shapes.tensor(name)
     width = {
         Dtype.COMPUTE: workload.recipe.activation_bytes
         if tensor.role is Role.ACTIVATION
@@ -109,7 +109,10 @@ class ComputeModel:
 
     def _contraction(self, op: Op) -> OpTime:
         precision = self._precision(op)
-        peak, curve = self._peak(precision), self.device.gemm_curve(precision)
+        c = self.coefficients
+        reached = c.matrix_efficiency * c.family_efficiency.get(self.device.family, 1.0)
+        peak = self._peak(precision) * reached
+        curve = self.device.gemm_curve(precision)
         flops = self.shapes.flops(op)
         memory_s = self._operand_bytes(op) / self._memory_rate
         launch_s = self._launch(op)
@@ -120,7 +123,8 @@ class ComputeModel:
         if op.kind is OpKind.SCAN:
             forward = seconds(curve.limit * self.coefficients.scan_efficiency)
             return OpTime(forward_s=forward, backward_s=2.0 * forward)
-        m, n, k = self.gemm_shape(op)
+        # eff(m, n, k) with every half dimension scaled is eff of the dimensions scaled back.
+        m, n, k = (size / self.coefficients.gemm_half_scale for size in self.gemm_shape(op))
         forward = seconds(curve.efficiency(m, n, k))
         backward = seconds(curve.efficiency(m, k, n))
         if self.has_weight(op):
@@ -135,7 +139,7 @@ class ComputeModel:
     def has_weight(self, op: Op) -> bool:
         """Whether the op contracts with a learned tensor."""
         return any(
-            self.shapes.block.tensor(operand.tensor).role is Role.PARAMETER for operand in op.inputs
+            self.shapes.tensor(operand.tensor).role is Role.PARAMETER for operand in op.inputs
         )
 
     def gemm_shape(self, op: Op) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -145,7 +149,7 @@ class ComputeModel:
         fused behind it; rows are all other output axes; of grouped contractions, one group's.
         """
         block, shapes = self.shapes.block, self.shapes
-        region = region_of(block, op.axes)
+        region = shapes.region(op.axes)
         first, second = op.inputs[0].axes, op.inputs[1].axes
         output = op.outputs[0].axes
         experts = [a for a in second if block.axis(a).split is Split.EXPERT]
@@ -197,7 +201,8 @@ class ComputeModel:
         else:  # full score matrices: the mask saves nothing, every matrix passes through memory
             assert op.mask is not None
             dense = flops / op.mask.density(self.shapes.seq_length)
-            memory_s = 2.0 * self.bytes(op.saved + op.saved_unfused) / self._memory_rate
+            passed = 2.0 * self.bytes(op.saved + op.saved_unfused)
+            memory_s = self.coefficients.score_traffic * passed / self._memory_rate
             limit = device.gemm_curve(self._precision(op)).limit
             forward = dense / (peak * limit) + memory_s
             backward = factor * dense / (peak * limit) + 2.0 * memory_s

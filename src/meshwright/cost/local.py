@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from meshwright.graph import BATCH, CHOICE, Axis, Block, Op, Split, axis_length
+from meshwright.graph import BATCH, CHOICE, Axis, Block, Op, Split, Tensor, axis_length
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -95,14 +95,28 @@ class LocalShapes:
         self.configs = configs
         self.seq_length = seq_length
         self._axes = {axis.name: axis for axis in block.axes}
-        self._cache: dict[tuple[str, Region], FloatArray | float] = {}
+        self._tensors = {tensor.name: tensor for tensor in block.tensors}
+        self._lengths: dict[tuple[str, Region], FloatArray | float] = {}
+        self._elements: dict[str, FloatArray] = {}
+        self._regions: dict[frozenset[str], Region] = {}
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of that name."""
+        return self._tensors[name]
+
+    def region(self, axes: Iterable[str]) -> Region:
+        """``region_of`` the axes in this block."""
+        key = frozenset(axes)
+        if key not in self._regions:
+            self._regions[key] = region_of(self.block, key)
+        return self._regions[key]
 
     def length(self, name: str, region: Region) -> FloatArray | float:
         """Length of an axis in a region: shape (R,), or a scalar when it never varies."""
         key = (name, region)
-        if key not in self._cache:
-            self._cache[key] = self._length(self._axes[name], region)
-        return self._cache[key]
+        if key not in self._lengths:
+            self._lengths[key] = self._length(self._axes[name], region)
+        return self._lengths[key]
 
     def _length(self, axis: Axis, region: Region) -> FloatArray | float:
         c = self.configs
@@ -137,12 +151,14 @@ class LocalShapes:
 
     def elements(self, tensor: str) -> FloatArray:
         """Elements of a tensor on one rank: shape (R,)."""
-        dims = self.block.tensor(tensor).dims
-        return self.product(dims, region_of(self.block, dims))
+        if tensor not in self._elements:
+            dims = self._tensors[tensor].dims
+            self._elements[tensor] = self.product(dims, self.region(dims))
+        return self._elements[tensor]
 
     def flops(self, op: Op) -> FloatArray:
         """Forward FLOPs of an op on one rank: shape (R,)."""
-        region = region_of(self.block, op.axes)
+        region = self.region(op.axes)
         density = op.mask.density(self._mask_length(op)) if op.mask else 1.0
         total: FloatArray = np.zeros(len(self.configs))
         for term in op.terms:

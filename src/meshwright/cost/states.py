@@ -8,7 +8,7 @@ section 3 and figure 1, with fp32 gradients as Megatron-LM accumulates them): st
 
 from __future__ import annotations
 
-from meshwright.cluster import Device
+from meshwright.cost.device_models import DeviceModel
 from meshwright.cost.step import StateMode
 from meshwright.strategy import Offload, Workload
 from meshwright.units import GIGA
@@ -39,15 +39,16 @@ def state_mode(workload: Workload, *, zero_stage: int, offload: Offload) -> Stat
     )
 
 
-def optimizer_s_per_parameter(workload: Workload, device: Device, *, offload: Offload) -> float:
+def optimizer_s_per_parameter(workload: Workload, model: DeviceModel, *, offload: Offload) -> float:
     """Seconds to update one parameter: every state is read and written, the gradient is read.
 
     With the states in host memory, gradients go down and parameters come up the host link,
     and the host's memory sets the pace of the update.
     """
-    recipe = workload.recipe
+    recipe, device = workload.recipe, model.device
     traffic = recipe.gradient_bytes + 2.0 * workload.optimizer_bytes + recipe.parameter_bytes
     if offload is Offload.OPTIMIZER:
         link = (recipe.gradient_bytes + recipe.parameter_bytes) / device.host_bandwidth_bytes_per_s
         return link + traffic / HOST_BYTES_PER_S
-    return traffic / (device.memory_bandwidth_bytes_per_s * device.memory_efficiency)
+    rate = device.memory_bandwidth_bytes_per_s * device.memory_efficiency
+    return model.coefficients.optimizer_traffic * traffic / rate

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from meshwright.cost.coefficients import MODERN, Coefficients
+from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.device_models import device_models
+from meshwright.cost.stacks import MODERN
 from meshwright.cost.step import stage_time
 from meshwright.planning import Plan
 from meshwright.planning.stage_terms import StageModel

@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 
 from meshwright.cluster import Cluster, load_cluster
-from meshwright.cost.coefficients import MODERN, Coefficients
+from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.stacks import MODERN
 from meshwright.errors import UsageError
 from meshwright.graph import ModelGraph
 from meshwright.graph.sources import load_model

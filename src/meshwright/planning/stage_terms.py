@@ -203,7 +203,7 @@ class StageModel:
             dense_group=common.dense_group,
             expert_group=common.expert_group,
             optimizer_s_per_parameter=optimizer_s_per_parameter(
-                self._workload, device, offload=stage.offload
+                self._workload, model, offload=stage.offload
             ),
             capacity_bytes=float(device.memory_bytes),
             framework_bytes=device.framework_bytes + reserve,

@@ -241,10 +241,10 @@ class UniformSpace:
             optimizer_s_per_parameter=np.array(
                 [
                     [
-                        optimizer_s_per_parameter(self.workload, device, offload=s.offload)
+                        optimizer_s_per_parameter(self.workload, model, offload=s.offload)
                         for s in self.states
                     ]
-                    for device in devices
+                    for model in self.models
                 ]
             ),
             capacity_bytes=np.array([float(device.memory_bytes) for device in devices]),

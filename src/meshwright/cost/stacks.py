@@ -1,0 +1,154 @@
+"""Software stacks: one profile per framework and generation, as data."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+
+from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.step import OverlapFactors
+from meshwright.errors import WorkloadError, nearest
+from meshwright.provenance import Provenance, Source
+from meshwright.strategy import AttentionKernel
+from meshwright.units import MIB, MICROSECOND
+
+#: The stack that is assumed when none is named.
+DEFAULT_STACK = "megatron-core"
+
+_OVERLAP = tuple(f"overlap_{f.name}" for f in fields(OverlapFactors))
+#: Keys of the file in other units than the field.
+_UNITS = {
+    "launch_us": ("launch_s", MICROSECOND),
+    "step_fixed_ms": ("step_fixed_s", 1000 * MICROSECOND),
+    "bucket_mib": ("bucket_bytes", float(MIB)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A software stack.
+
+    Attributes:
+        name, title: short and full name.
+        frameworks: how public records name the frameworks that are built this way.
+        attention: the kernel that it uses unless told otherwise.
+        coefficients: what it does with compute, communication and memory.
+    """
+
+    name: str
+    title: str
+    frameworks: tuple[str, ...]
+    attention: AttentionKernel
+    coefficients: Coefficients
+
+
+@cache
+def _stacks() -> dict[str, Stack]:
+    text = files("meshwright.cost").joinpath("stacks.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(text)
+    found: dict[str, Stack] = {}
+    for name, row in rows.items():
+        found[name] = _stack(name, row, found.get(row.get("base", "")))
+    return found
+
+
+def _stack(name: str, row: Mapping[str, object], base: Stack | None) -> Stack:
+    values: dict[str, float] = {}
+    sources: dict[str, Source] = {}
+    families: dict[str, float] = {}
+    if base is not None:
+        values = _flat(base.coefficients)
+        sources = {
+            key: source.inherited(base.name) for key, source in base.coefficients.sources.items()
+        }
+    for entry in _tables(row, "values"):
+        source = Source(kind=Provenance(str(entry["kind"])), text=str(entry["text"]))
+        for key, value in entry.items():
+            if key == "family_efficiency":
+                assert isinstance(value, dict), f"stacks.toml: {name}.{key} is no table"
+                families |= {str(family): float(share) for family, share in value.items()}
+                sources[key] = source
+            elif key not in ("kind", "text"):
+                assert isinstance(value, int | float), f"stacks.toml: {name}.{key} is no number"
+                field, unit = _UNITS.get(key, (key, 1.0))
+                values[field] = float(value) * unit
+                sources["overlap" if field in _OVERLAP else field] = source
+    frameworks = row.get("frameworks", [])
+    assert isinstance(frameworks, list), f"stacks.toml: {name}.frameworks is no list"
+    return Stack(
+        name=name,
+        title=str(row["title"]),
+        frameworks=tuple(str(word) for word in frameworks),
+        attention=AttentionKernel(str(row["attention"])),
+        coefficients=_coefficients(values, families, sources),
+    )
+
+
+def _tables(row: Mapping[str, object], key: str) -> list[dict[str, object]]:
+    found = row.get(key, [])
+    assert isinstance(found, list), f"stacks.toml: {key} is no list of tables"
+    return found
+
+
+def _flat(coefficients: Coefficients) -> dict[str, float]:
+    flat = {
+        f.name: getattr(coefficients, f.name)
+        for f in fields(Coefficients)
+        if f.name not in ("overlap", "family_efficiency", "sources")
+    }
+    return flat | {key: getattr(coefficients.overlap, key[8:]) for key in _OVERLAP}
+
+
+def _coefficients(
+    values: Mapping[str, float], families: Mapping[str, float], sources: Mapping[str, Source]
+) -> Coefficients:
+    overlap = OverlapFactors(**{key[8:]: values[key] for key in _OVERLAP})
+    plain = {key: value for key, value in values.items() if key not in _OVERLAP}
+    return Coefficients(overlap=overlap, family_efficiency=families, sources=sources, **plain)
+
+
+def stack_names() -> tuple[str, ...]:
+    """Every stack with a profile."""
+    return tuple(_stacks())
+
+
+def find_stack(name: str) -> Stack:
+    """The stack of that name, in any case.
+
+    Raises:
+        WorkloadError: there is none.
+    """
+    known = _stacks()
+    if name.casefold() not in known:
+        close = nearest(name, known, count=1)
+        raise WorkloadError(
+            f"unknown software stack {name!r}",
+            where="--stack",
+            allowed=", ".join(known),
+            fix=f"did you mean {close[0]!r}?" if close else "choose one of the stacks above",
+        )
+    return known[name.casefold()]
+
+
+def stack_of_framework(framework: str) -> Stack:
+    """The stack that a record's framework is built on: the longest word that matches.
+
+    Falls back to the default stack.
+    """
+    folded = framework.casefold()
+    matches = [
+        (len(word), stack)
+        for stack in _stacks().values()
+        for word in stack.frameworks
+        if word.casefold() in folded
+    ]
+    if not matches:
+        return _stacks()[DEFAULT_STACK]
+    return max(matches, key=lambda match: match[0])[1]
+
+
+#: Coefficients of the default stack.
+MODERN: Coefficients = find_stack(DEFAULT_STACK).coefficients
