@@ -21,7 +21,7 @@ from meshwright.cli.options import (
     workload_options,
 )
 from meshwright.cli.output import print_json
-from meshwright.cli.plan import workload_from
+from meshwright.cli.plan import stack_from, workload_from
 from meshwright.cli.sections import STRATEGY_NAMES, WORKLOAD_SECTION, SectionedCommand
 from meshwright.cli.values import axis_orders, count
 from meshwright.errors import FileError, UsageError
@@ -130,7 +130,9 @@ def _from_file(path: str, options: Options) -> Plan:
 
     saved = load_plan(path)
     try:
-        return estimate(saved.model, saved.cluster, saved.workload, saved.strategy)
+        return estimate(
+            saved.model, saved.cluster, saved.workload, saved.strategy, stack=saved.stack
+        )
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
         # Plans may be edited by hand; what they hold is checked as far as its types go.
         raise FileError(
@@ -158,7 +160,7 @@ def _from_flags(options: Options) -> Plan:
     workload = workload_from(options)
     model, cluster = load_model(options["model"]), load_cluster(options["cluster"])
     strategy = uniform_strategy(model, cluster, workload, **_choices(options))
-    plan = estimate(model, cluster, workload, strategy)
+    plan = estimate(model, cluster, workload, strategy, stack=stack_from(options))
     return replace(plan, assumptions=(*_defaults(options, strategy), *plan.assumptions))
 
 

@@ -63,7 +63,15 @@ def workload_options(*, required: bool = True) -> Callable[[_Command], _Command]
         ),
         choice_option("--precision", known=PRECISIONS, default="bf16"),
         choice_option("--optimizer", known=OPTIMIZERS, default="adam"),
-        choice_option("--attention", known=ATTENTION, default="fused", help="Kernel: "),
+        choice_option(
+            "--attention", known=ATTENTION, default="what the stack has", help="Kernel: "
+        ),
+        click.option(
+            "--stack",
+            metavar="NAME",
+            help="Software that trains, such as megatron-core or torchtitan; an unknown name "
+            "lists them all.  [default: megatron-core]",
+        ),
     )
 
 

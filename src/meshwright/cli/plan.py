@@ -25,6 +25,7 @@ from meshwright.cli.values import axis_orders, count, counts, seconds, words
 from meshwright.errors import UsageError
 
 if TYPE_CHECKING:
+    from meshwright.cost.stacks import Stack
     from meshwright.planning import PlanResult
     from meshwright.strategy import Space, Workload
 
@@ -158,6 +159,7 @@ def _plan(model: str, cluster: str, options: Options, *, progress: SearchProgres
             workload_from(options),
             space=space_from(options),
             target=options["target"],
+            stack=stack_from(options),
             top=top,
             on_progress=progress,
         )
@@ -174,16 +176,25 @@ def _plan(model: str, cluster: str, options: Options, *, progress: SearchProgres
         raise
 
 
+def stack_from(options: Options) -> Stack:
+    """The software stack that the options name."""
+    from meshwright.cost.stacks import DEFAULT_STACK, find_stack
+
+    return find_stack(options["stack"] or DEFAULT_STACK)
+
+
 def workload_from(options: Options) -> Workload:
     """The workload that the options describe."""
     from meshwright.strategy import AttentionKernel, Workload
+
+    attention = options["attention"] or stack_from(options).attention
 
     return Workload(
         global_batch_size=options["global_batch_size"],
         seq_length=options["seq_length"],
         precision=options["precision"] or "bf16",
         optimizer=options["optimizer"] or "adam",
-        attention=AttentionKernel(options["attention"] or "fused"),
+        attention=AttentionKernel(attention),
     )
 
 

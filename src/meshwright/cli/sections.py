@@ -44,6 +44,7 @@ WORKLOAD_SECTION = {
         "precision",
         "optimizer",
         "attention",
+        "stack",
     )
 }
 #: The dimensions of a strategy, under the heading that a command gives them.

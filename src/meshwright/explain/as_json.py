@@ -151,6 +151,7 @@ def _inputs(plan: Plan) -> Json:
         "model": _model_summary(plan.model),
         "cluster": _cluster_summary(plan.cluster),
         "workload": _workload_summary(plan.workload),
+        "stack": plan.stack.name,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from meshwright.cluster import Cluster
+from meshwright.cost.stacks import DEFAULT_STACK
 from meshwright.graph import ModelGraph
 from meshwright.planning import Plan
 from meshwright.planning.uniform import uniform_strategy
@@ -16,13 +17,13 @@ _MAX_ARGUMENT = 120
 
 def plan_command(plan: Plan, *, model: str, cluster: str) -> str | None:
     """The command that made a plan, but for the limits of its space."""
-    inputs = _inputs(plan.workload, model=model, cluster=cluster)
+    inputs = _inputs(plan, model=model, cluster=cluster)
     return None if inputs is None else f"meshwright plan {inputs}"
 
 
 def estimate_command(plan: Plan, *, model: str, cluster: str) -> str | None:
     """The command that estimates a plan again, or ``None`` when no flags describe it."""
-    inputs = _inputs(plan.workload, model=model, cluster=cluster)
+    inputs = _inputs(plan, model=model, cluster=cluster)
     if inputs is None or not _is_uniform(plan.model, plan.cluster, plan.workload, plan.strategy):
         return None
     return f"meshwright estimate {inputs} {strategy_flags(plan.strategy)}"
@@ -52,20 +53,23 @@ def strategy_flags(strategy: Strategy) -> str:
     return " ".join(found)
 
 
-def _inputs(workload: Workload, *, model: str, cluster: str) -> str | None:
+def _inputs(plan: Plan, *, model: str, cluster: str) -> str | None:
     if max(len(model), len(cluster)) > _MAX_ARGUMENT or not (model + cluster).isprintable():
         return None
+    workload, stack = plan.workload, plan.stack
     found = [
         f"{shlex.quote(model)} --cluster {shlex.quote(cluster)}",
         f"--global-batch-size {workload.global_batch_size}",
         f"--seq-length {workload.seq_length}",
     ]
-    default = Workload(global_batch_size=1, seq_length=1)
+    default = Workload(global_batch_size=1, seq_length=1, attention=stack.attention)
     found += [
         f"--{name} {getattr(workload, name)}"
         for name in ("precision", "optimizer", "attention")
         if getattr(workload, name) != getattr(default, name)
     ]
+    if stack.name != DEFAULT_STACK:
+        found.append(f"--stack {stack.name}")
     return " ".join(found)
 
 

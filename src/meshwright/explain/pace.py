@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.device_models import device_models
-from meshwright.cost.stacks import MODERN
 from meshwright.cost.step import stage_time
 from meshwright.planning import Plan
 from meshwright.planning.stage_terms import StageModel
 from meshwright.search.partitions import BlockCatalog
 
 
-def stage_paces_s(plan: Plan, *, coefficients: Coefficients = MODERN) -> tuple[float, ...]:
+def stage_paces_s(plan: Plan) -> tuple[float, ...]:
     """Seconds of forward and backward per micro-batch, of the slowest device of each stage."""
+    coefficients = plan.stack.coefficients
     models = device_models(plan.cluster, coefficients)
     catalog = BlockCatalog(plan.model)
     terms, modes = StageModel(catalog, plan.strategy, plan.workload, models, coefficients).stages()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from meshwright.cluster import Cluster
 from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.stacks import Stack
 from meshwright.graph import ModelGraph, Split
 from meshwright.strategy import Strategy, Workload
 from meshwright.units import format_bytes, format_flops, format_percent
@@ -15,7 +16,7 @@ def assumptions_of(
     workload: Workload,
     strategy: Strategy,
     *,
-    coefficients: Coefficients,
+    stack: Stack,
 ) -> tuple[str, ...]:
     """Everything assumed for a plan, each a full sentence with its source."""
     recipe = workload.recipe
@@ -42,7 +43,8 @@ def assumptions_of(
     )
     found.append(f"Attention runs in a {workload.attention.value} kernel.")
     found += _padding(model, strategy) + _tower_padding(model, strategy)
-    return tuple(found + _stack(strategy, coefficients))
+    found.append(f"The software is {stack.title} (--stack {stack.name}).")
+    return tuple(found + _stack(strategy, stack.coefficients))
 
 
 def _stack(strategy: Strategy, coefficients: Coefficients) -> list[str]:

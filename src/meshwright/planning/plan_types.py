@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from meshwright.cluster import Cluster
 from meshwright.cost.breakdown import CostBreakdown, MemoryBreakdown
+from meshwright.cost.stacks import Stack
 from meshwright.graph import ModelGraph
 from meshwright.provenance import Estimate
 from meshwright.strategy import Strategy, Workload
@@ -79,6 +80,7 @@ class Plan:
     cluster: Cluster
     workload: Workload
     strategy: Strategy
+    stack: Stack
     prediction: Prediction
     assumptions: tuple[str, ...] = ()
 

@@ -6,8 +6,7 @@ import time
 from collections.abc import Mapping
 
 from meshwright.cluster import Cluster, load_cluster
-from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.stacks import MODERN
+from meshwright.cost.stacks import DEFAULT_STACK, Stack, find_stack
 from meshwright.errors import UsageError
 from meshwright.graph import ModelGraph
 from meshwright.graph.sources import load_model
@@ -31,7 +30,7 @@ def plan(
     space: Space | None = None,
     target: str | None = None,
     top: int = 5,
-    coefficients: Coefficients = MODERN,
+    stack: Stack | str = DEFAULT_STACK,
     on_progress: Progress | None = None,
 ) -> PlanResult:
     """Find the fastest way to train a model on a cluster.
@@ -43,7 +42,7 @@ def plan(
         space: what may vary; everything by default.
         target: a framework that must be able to run the answer.
         top: how many plans to return, the best included.
-        coefficients: of the software stack.
+        stack: the software that trains, or its name.
         on_progress: called with the share done; returning false stops the search.
 
     Raises:
@@ -59,12 +58,18 @@ def plan(
         8
     """
     graph, machines = _loaded(model, cluster)
+    software = find_stack(stack) if isinstance(stack, str) else stack
     check_workload(graph, workload)
     asked = space or Space()
     allowed = asked.narrowed(find_target(target)) if target is not None else asked
     started = time.perf_counter()
     searched = search_space(
-        graph, machines, workload, allowed, coefficients=coefficients, on_progress=on_progress
+        graph,
+        machines,
+        workload,
+        allowed,
+        coefficients=software.coefficients,
+        on_progress=on_progress,
     )
     if not searched.result.best and not searched.result.complete:
         raise UsageError(
@@ -78,10 +83,10 @@ def plan(
     excluded = list(searched.excluded)
     candidates = searched.candidates
     if allowed is not asked:
-        whole = UniformSpace(graph, machines, workload, asked, coefficients).candidates
+        whole = UniformSpace(graph, machines, workload, asked, software.coefficients).candidates
         excluded[RULE_INDEX["target"]] += whole - candidates
         candidates = whole
-    plans = _plans(searched, graph, top=top)
+    plans = _plans(searched, graph, software, top=top)
     elapsed = time.perf_counter() - started
     result = searched.result
     return PlanResult(
@@ -110,7 +115,7 @@ def plan(
     )
 
 
-def _plans(searched: Searched, model: ModelGraph, *, top: int) -> list[Plan]:
+def _plans(searched: Searched, model: ModelGraph, stack: Stack, *, top: int) -> list[Plan]:
     space = searched.space
     return [
         Plan(
@@ -118,6 +123,7 @@ def _plans(searched: Searched, model: ModelGraph, *, top: int) -> list[Plan]:
             cluster=space.cluster,
             workload=space.workload,
             strategy=strategy,
+            stack=stack,
             prediction=predict(
                 model,
                 space.cluster,
@@ -127,13 +133,7 @@ def _plans(searched: Searched, model: ModelGraph, *, top: int) -> list[Plan]:
                 catalog=space.catalog,
                 models=space.models,
             ),
-            assumptions=assumptions_of(
-                model,
-                space.cluster,
-                space.workload,
-                strategy,
-                coefficients=space.coefficients,
-            ),
+            assumptions=assumptions_of(model, space.cluster, space.workload, strategy, stack=stack),
         )
         for strategy in distinct_strategies(searched, count=top)
     ]
@@ -145,14 +145,14 @@ def estimate(
     workload: Workload,
     strategy: Strategy,
     *,
-    coefficients: Coefficients = MODERN,
+    stack: Stack | str = DEFAULT_STACK,
 ) -> Plan:
     """Predict one given strategy, whether it fits in memory or not.
 
     Args:
         model, cluster, workload: as for ``plan``.
         strategy: any strategy; its stages need not be equal.
-        coefficients: of the software stack.
+        stack: the software that trains, or its name.
 
     Raises:
         UsageError: an input is wrong, or the strategy does not agree with the others.
@@ -160,13 +160,15 @@ def estimate(
     graph, machines = _loaded(model, cluster)
     check_workload(graph, workload)
     check_strategy(graph, machines, workload, strategy)
+    software = find_stack(stack) if isinstance(stack, str) else stack
     return Plan(
         model=graph,
         cluster=machines,
         workload=workload,
         strategy=strategy,
-        prediction=predict(graph, machines, workload, strategy, coefficients=coefficients),
-        assumptions=assumptions_of(graph, machines, workload, strategy, coefficients=coefficients),
+        stack=software,
+        prediction=predict(graph, machines, workload, strategy, coefficients=software.coefficients),
+        assumptions=assumptions_of(graph, machines, workload, strategy, stack=software),
     )
 
 
