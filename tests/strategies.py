@@ -14,8 +14,8 @@ from meshwright.cluster import Cluster, load_cluster
 from meshwright.cluster.catalog import load_device
 from meshwright.cluster.level import Level
 from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.stacks import MODERN
 from meshwright.cost.local import LocalConfigs, LocalShapes
+from meshwright.cost.stacks import MODERN
 from meshwright.cost.step import GroupCost, OverlapFactors, PassTime, StageTerms
 from meshwright.graph import Block, Mask, ModelGraph
 from meshwright.graph.builders import AttentionSpec, LayerSpec, MoeSpec, transformer_layer

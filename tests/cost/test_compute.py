@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshwright.cluster.device import GemmCurve
-from meshwright.cost.stacks import MODERN
 from meshwright.cost.compute import ComputeModel
+from meshwright.cost.stacks import MODERN
 from meshwright.graph import Mask
 from meshwright.graph.builders import head_block
 from meshwright.graph.sources import load_model

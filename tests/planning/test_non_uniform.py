@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import meshwright
 from meshwright.cluster import load_cluster
-from meshwright.cost.stacks import MODERN
 from meshwright.cost.compute import ComputeModel
 from meshwright.cost.local import LocalShapes
+from meshwright.cost.stacks import MODERN
 from meshwright.graph import BlockRole
 from meshwright.graph.sources import load_model
 from meshwright.planning.predict import predict

@@ -19,7 +19,9 @@ class Coefficients:
     Attributes:
         matrix_efficiency: share of the speed of a tuned kernel that the stack's contractions
             reach, besides what the device keeps up.
-        family_efficiency: the same once more, for some device families only.
+        family_efficiency: the same once more for some devices: by family, or by family and
+            precision as in ``"H100:fp8"``.
+        family_half_scale: the same for ``gemm_half_scale``, by family.
         gemm_half_scale: of the dimensions at which a contraction has half its speed, against
             those of kernels timed alone.
         score_traffic: passes of an unfused attention's matrices through memory, against one
@@ -47,6 +49,7 @@ class Coefficients:
 
     matrix_efficiency: float
     family_efficiency: Mapping[str, float] = field(hash=False)
+    family_half_scale: Mapping[str, float] = field(hash=False)
     gemm_half_scale: float
     score_traffic: float
     overlap: OverlapFactors
@@ -67,6 +70,6 @@ class Coefficients:
     sources: Mapping[str, Source] = field(hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        explained = set(self.sources) | {"sources", "family_efficiency"}
+        explained = set(self.sources) | {"sources", "family_efficiency", "family_half_scale"}
         missing = {f.name for f in fields(self)} - explained
         assert not missing, f"coefficients without a source: {sorted(missing)}"

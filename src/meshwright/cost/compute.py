@@ -109,9 +109,7 @@ class ComputeModel:
 
     def _contraction(self, op: Op) -> OpTime:
         precision = self._precision(op)
-        c = self.coefficients
-        reached = c.matrix_efficiency * c.family_efficiency.get(self.device.family, 1.0)
-        peak = self._peak(precision) * reached
+        peak = self._peak(precision) * self._reached(precision)
         curve = self.device.gemm_curve(precision)
         flops = self.shapes.flops(op)
         memory_s = self._operand_bytes(op) / self._memory_rate
@@ -124,7 +122,9 @@ class ComputeModel:
             forward = seconds(curve.limit * self.coefficients.scan_efficiency)
             return OpTime(forward_s=forward, backward_s=2.0 * forward)
         # eff(m, n, k) with every half dimension scaled is eff of the dimensions scaled back.
-        m, n, k = (size / self.coefficients.gemm_half_scale for size in self.gemm_shape(op))
+        half = self.coefficients.gemm_half_scale
+        half *= self.coefficients.family_half_scale.get(self.device.family, 1.0)
+        m, n, k = (size / half for size in self.gemm_shape(op))
         forward = seconds(curve.efficiency(m, n, k))
         backward = seconds(curve.efficiency(m, k, n))
         if self.has_weight(op):
@@ -135,6 +135,12 @@ class ComputeModel:
             )
             forward, backward = forward * imbalance, backward * imbalance
         return OpTime(forward_s=forward, backward_s=backward)
+
+    def _reached(self, precision: str) -> float:
+        """Share of a tuned kernel's speed that the stack reaches on this device."""
+        by_family, family = self.coefficients.family_efficiency, self.device.family
+        share = self.coefficients.matrix_efficiency * by_family.get(family, 1.0)
+        return share * by_family.get(f"{family}:{precision}", 1.0)
 
     def has_weight(self, op: Op) -> bool:
         """Whether the op contracts with a learned tensor."""

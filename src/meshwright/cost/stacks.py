@@ -19,6 +19,8 @@ from meshwright.units import MIB, MICROSECOND
 DEFAULT_STACK = "megatron-core"
 
 _OVERLAP = tuple(f"overlap_{f.name}" for f in fields(OverlapFactors))
+#: Keys whose values are tables by device family.
+_FAMILIES = ("family_efficiency", "family_half_scale")
 #: Keys of the file in other units than the field.
 _UNITS = {
     "launch_us": ("launch_s", MICROSECOND),
@@ -33,14 +35,12 @@ class Stack:
 
     Attributes:
         name, title: short and full name.
-        frameworks: how public records name the frameworks that are built this way.
         attention: the kernel that it uses unless told otherwise.
         coefficients: what it does with compute, communication and memory.
     """
 
     name: str
     title: str
-    frameworks: tuple[str, ...]
     attention: AttentionKernel
     coefficients: Coefficients
 
@@ -58,30 +58,28 @@ def _stacks() -> dict[str, Stack]:
 def _stack(name: str, row: Mapping[str, object], base: Stack | None) -> Stack:
     values: dict[str, float] = {}
     sources: dict[str, Source] = {}
-    families: dict[str, float] = {}
+    families: dict[str, dict[str, float]] = {key: {} for key in _FAMILIES}
     if base is not None:
         values = _flat(base.coefficients)
+        families = {key: dict(getattr(base.coefficients, key)) for key in _FAMILIES}
         sources = {
             key: source.inherited(base.name) for key, source in base.coefficients.sources.items()
         }
     for entry in _tables(row, "values"):
         source = Source(kind=Provenance(str(entry["kind"])), text=str(entry["text"]))
         for key, value in entry.items():
-            if key == "family_efficiency":
+            if key in _FAMILIES:
                 assert isinstance(value, dict), f"stacks.toml: {name}.{key} is no table"
-                families |= {str(family): float(share) for family, share in value.items()}
+                families[key] |= {str(family): float(share) for family, share in value.items()}
                 sources[key] = source
             elif key not in ("kind", "text"):
                 assert isinstance(value, int | float), f"stacks.toml: {name}.{key} is no number"
                 field, unit = _UNITS.get(key, (key, 1.0))
                 values[field] = float(value) * unit
                 sources["overlap" if field in _OVERLAP else field] = source
-    frameworks = row.get("frameworks", [])
-    assert isinstance(frameworks, list), f"stacks.toml: {name}.frameworks is no list"
     return Stack(
         name=name,
         title=str(row["title"]),
-        frameworks=tuple(str(word) for word in frameworks),
         attention=AttentionKernel(str(row["attention"])),
         coefficients=_coefficients(values, families, sources),
     )
@@ -97,17 +95,25 @@ def _flat(coefficients: Coefficients) -> dict[str, float]:
     flat = {
         f.name: getattr(coefficients, f.name)
         for f in fields(Coefficients)
-        if f.name not in ("overlap", "family_efficiency", "sources")
+        if f.name not in ("overlap", "sources", *_FAMILIES)
     }
     return flat | {key: getattr(coefficients.overlap, key[8:]) for key in _OVERLAP}
 
 
 def _coefficients(
-    values: Mapping[str, float], families: Mapping[str, float], sources: Mapping[str, Source]
+    values: Mapping[str, float],
+    families: Mapping[str, Mapping[str, float]],
+    sources: Mapping[str, Source],
 ) -> Coefficients:
     overlap = OverlapFactors(**{key[8:]: values[key] for key in _OVERLAP})
     plain = {key: value for key, value in values.items() if key not in _OVERLAP}
-    return Coefficients(overlap=overlap, family_efficiency=families, sources=sources, **plain)
+    return Coefficients(
+        overlap=overlap,
+        sources=sources,
+        family_efficiency=families["family_efficiency"],
+        family_half_scale=families["family_half_scale"],
+        **plain,
+    )
 
 
 def stack_names() -> tuple[str, ...]:
@@ -131,23 +137,6 @@ def find_stack(name: str) -> Stack:
             fix=f"did you mean {close[0]!r}?" if close else "choose one of the stacks above",
         )
     return known[name.casefold()]
-
-
-def stack_of_framework(framework: str) -> Stack:
-    """The stack that a record's framework is built on: the longest word that matches.
-
-    Falls back to the default stack.
-    """
-    folded = framework.casefold()
-    matches = [
-        (len(word), stack)
-        for stack in _stacks().values()
-        for word in stack.frameworks
-        if word.casefold() in folded
-    ]
-    if not matches:
-        return _stacks()[DEFAULT_STACK]
-    return max(matches, key=lambda match: match[0])[1]
 
 
 #: Coefficients of the default stack.

@@ -19,7 +19,7 @@ from meshwright.validation.inputs import RunInputs
 from meshwright.validation.problem import Problem, problem_of
 from meshwright.validation.runs import Run
 from meshwright.validation.skips import RowSkippedError
-from meshwright.validation.stacks import coefficients_of
+from meshwright.validation.stacks import profile_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class RowPredictor:
         return self._found[inputs]
 
     def _predict(self, problem: Problem) -> Predicted:
-        coefficients = coefficients_of(problem.stack)
+        coefficients = profile_of(problem.stack).coefficients
         model, cluster = problem.model, problem.cluster
         # Keys are identities, which are quick to hash; the values keep their objects alive.
         if id(model) not in self._catalogs:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from meshwright.cost.coefficients import MODERN, Coefficients
+from meshwright.cost.stacks import DEFAULT_STACK, Stack, find_stack, stack_names
 from meshwright.strategy import AttentionKernel
 from meshwright.validation.inputs import Hardware, Software
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
-    """A software stack.
+class StackOfRow:
+    """The software of a row.
 
     Attributes:
-        name: of the profile; what was captured or compiled stands behind a ``+``.
+        name: of the profile in ``cost.stacks``; what was captured or compiled stands behind
+            a ``+``.
         attention: kernel that it ran.
         dropout: whether GPT- and BERT-like models trained with dropout on it.
     """
@@ -29,31 +30,35 @@ _FUSED, _UNFUSED = AttentionKernel.FUSED, AttentionKernel.UNFUSED
 
 #: Words of a framework's name to its profile, most special first. Unfused kernels and dropout
 #: are those of 2019 to 2022, before FlashAttention (Dao et al. 2022) was taken up.
-_STACKS: tuple[tuple[tuple[str, ...], Stack], ...] = (
-    (("mindspeed", "modellink"), Stack(name="mindspeed", attention=_UNFUSED, dropout=False)),
-    (("torchtitan",), Stack(name="torchtitan", attention=_FUSED, dropout=False)),
-    (("llm-foundry", "fsdp"), Stack(name="fsdp-eager", attention=_FUSED, dropout=False)),
+_STACKS: tuple[tuple[tuple[str, ...], StackOfRow], ...] = (
+    (("mindspeed", "modellink"), StackOfRow(name="mindspeed", attention=_UNFUSED, dropout=False)),
+    (("torchtitan",), StackOfRow(name="torchtitan", attention=_FUSED, dropout=False)),
+    (("llm-foundry", "fsdp"), StackOfRow(name="fsdp", attention=_FUSED, dropout=False)),
     (
         ("megatron-bridge", "nemo", "primus", "megatron core", "megatron-core"),
-        Stack(name="megatron-core", attention=_FUSED, dropout=False),
+        StackOfRow(name="megatron-core", attention=_FUSED, dropout=False),
     ),
-    (("maxtext", "pax"), Stack(name="jax", attention=_FUSED, dropout=False)),
-    (("internevo",), Stack(name="internevo", attention=_FUSED, dropout=False)),
-    (("colossal",), Stack(name="deepspeed", attention=_FUSED, dropout=False)),
-    (("deepspeed", "gpt-neox"), Stack(name="deepspeed", attention=_UNFUSED, dropout=True)),
-    (("metaseq", "megatron"), Stack(name="megatron-2021", attention=_UNFUSED, dropout=True)),
-    (("libai", "oneflow"), Stack(name="oneflow", attention=_UNFUSED, dropout=True)),
-    (("alpa", "parax"), Stack(name="alpa", attention=_UNFUSED, dropout=False)),
-    (("deeplearningexamples",), Stack(name="ddp", attention=_UNFUSED, dropout=True)),
+    (("maxtext", "pax"), StackOfRow(name="xla", attention=_FUSED, dropout=False)),
+    (("internevo",), StackOfRow(name="internevo", attention=_FUSED, dropout=False)),
+    (("colossal",), StackOfRow(name="deepspeed", attention=_FUSED, dropout=False)),
+    (
+        ("megatron-deepspeed", "megatron-lm", "gpt-neox"),
+        StackOfRow(name="megatron-2021", attention=_UNFUSED, dropout=True),
+    ),
+    (("deepspeed",), StackOfRow(name="deepspeed", attention=_UNFUSED, dropout=True)),
+    (("metaseq", "megatron"), StackOfRow(name="megatron-2021", attention=_UNFUSED, dropout=True)),
+    (("libai", "oneflow"), StackOfRow(name="eager-2021", attention=_UNFUSED, dropout=True)),
+    (("alpa", "parax"), StackOfRow(name="eager-2021", attention=_UNFUSED, dropout=False)),
+    (("deeplearningexamples",), StackOfRow(name="eager-2021", attention=_UNFUSED, dropout=True)),
 )
-_OTHER = Stack(name="modern", attention=_FUSED, dropout=False)
+_OTHER = StackOfRow(name=DEFAULT_STACK, attention=_FUSED, dropout=False)
 
 #: FlashAttention needs tensor cores of Ampere or later; Ascend has its own, behind a flag.
 _NO_FLASH = ("v100", "t4", "p100")
 _HOPPER_OR_LATER = ("h100", "h200", "h800", "h20", "b200", "b300")
 
 
-def stack_of(software: Software, hardware: Hardware) -> Stack:
+def stack_of(software: Software, hardware: Hardware) -> StackOfRow:
     """The stack that a framework's name and version stand for."""
     framework = software.framework.casefold()
     device = hardware.device_type.casefold()
@@ -61,14 +66,14 @@ def stack_of(software: Software, hardware: Hardware) -> Stack:
         (stack for words, stack in _STACKS if any(word in framework for word in words)), _OTHER
     )
     if found.name == "megatron-2021" and any(word in device for word in _HOPPER_OR_LATER):
-        found = Stack(name="megatron-core", attention=_FUSED, dropout=False)
+        found = StackOfRow(name="megatron-core", attention=_FUSED, dropout=False)
     attention = found.attention
     if "flash" in software.overlap_flags.casefold():
         attention = _FUSED
     if any(word in device for word in _NO_FLASH):
         attention = _UNFUSED
     name = found.name + _captured(software.overlap_flags)
-    return Stack(name=name, attention=attention, dropout=found.dropout)
+    return StackOfRow(name=name, attention=attention, dropout=found.dropout)
 
 
 def _captured(flags: str) -> str:
@@ -83,10 +88,6 @@ def _captured(flags: str) -> str:
     return "+compile" if "torch.compile" in flags else ""
 
 
-#: Profiles that have coefficients of their own.
-PROFILES: dict[str, Coefficients] = {"modern": MODERN}
-
-
-def coefficients_of(stack: str) -> Coefficients:
-    """Coefficients of a profile, else of what stands before its ``+``, else a modern stack's."""
-    return PROFILES.get(stack, PROFILES.get(stack.partition("+")[0], MODERN))
+def profile_of(stack: str) -> Stack:
+    """The profile of a row's stack, or of what stands before its ``+``."""
+    return find_stack(stack if stack in stack_names() else stack.partition("+")[0])
