@@ -39,6 +39,15 @@ from meshwright.strategy import (
 
 TEST_SOURCE = Source(kind=Provenance.ANALYTIC, text="made up for a test")
 
+#: Contractions reach what the device's own curve says.
+PLAIN = replace(
+    MODERN,
+    matrix_efficiency=1.0,
+    gemm_half_scale=1.0,
+    family_efficiency={},
+    family_half_scale={},
+)
+
 #: Nothing is hidden behind anything: every communication adds to the step.
 NOTHING_HIDDEN = replace(
     MODERN,

@@ -79,6 +79,7 @@ def test_json_has_what_the_readme_promises(small_json):
         "model",
         "cluster",
         "workload",
+        "stack",
         "best",
         "alternatives",
         "pareto",

@@ -18,8 +18,9 @@ from meshwright.graph.sources import load_model
 from meshwright.planning.flops import cluster_peak, forward_flops, model_flops, roofline_s
 from meshwright.strategy import Workload
 
-from ..strategies import (  # noqa: TID252 - importlib mode
+from ..strategies import (
     H100,
+    PLAIN,
     gpt_layer,
     llama_config,
     llama_layer,
@@ -28,7 +29,7 @@ from ..strategies import (  # noqa: TID252 - importlib mode
 )
 
 
-def compute(block, *, s=1024, device=H100, coefficients=MODERN, work=None, **degrees):
+def compute(block, *, s=1024, device=H100, coefficients=PLAIN, work=None, **degrees):
     workload = work or Workload(global_batch_size=1, seq_length=s)
     return ComputeModel(shapes(block, seq_length=s, **degrees), device, workload, coefficients)
 

@@ -6,11 +6,19 @@ from dataclasses import replace
 
 import pytest
 
+from meshwright.cost.collectives import Network
+from meshwright.cost.device_models import DeviceModel
+from meshwright.cost.stacks import MODERN
 from meshwright.cost.states import HOST_BYTES_PER_S, optimizer_s_per_parameter, state_mode
 from meshwright.cost.step import stage_memory
 from meshwright.strategy import OPTIMIZERS, PRECISIONS, Offload, Workload
 
 from ..strategies import H100, group_cost, stage_terms  # noqa: TID252 - importlib mode
+
+
+def device_model(device):
+    """The device with the modern stack; the network plays no part."""
+    return DeviceModel(device=device, network=Network((), launch_s=0.0), coefficients=MODERN)
 
 
 def stage(*, dense, expert=0.0, shards=1, expert_shards=1):
@@ -137,12 +145,12 @@ def test_optimizer_time_by_hand():
     # Adam in mixed precision moves 4 (gradient) + 2 x 12 (states) + 2 (parameter) = 30 bytes.
     device = replace(H100, memory_bandwidth_bytes_per_s=3e12, memory_efficiency=0.5)
     work = Workload(global_batch_size=1, seq_length=1)
-    found = optimizer_s_per_parameter(work, device, offload=Offload.NONE)
+    found = optimizer_s_per_parameter(work, device_model(device), offload=Offload.NONE)
     assert found == pytest.approx(30 / 1.5e12)
 
 
 def test_offloaded_optimizer_time_by_hand():
     device = replace(H100, host_bandwidth_bytes_per_s=50e9)
     work = Workload(global_batch_size=1, seq_length=1)
-    found = optimizer_s_per_parameter(work, device, offload=Offload.OPTIMIZER)
+    found = optimizer_s_per_parameter(work, device_model(device), offload=Offload.OPTIMIZER)
     assert found == pytest.approx((4 + 2) / 50e9 + 30 / HOST_BYTES_PER_S)

@@ -1,0 +1,89 @@
+"""Software stacks as data: every number has a source, and inheritance says so."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+import meshwright
+from meshwright.cluster import load_cluster
+from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.stacks import DEFAULT_STACK, MODERN, find_stack, stack_names
+from meshwright.errors import WorkloadError
+from meshwright.provenance import Provenance
+from meshwright.strategy import AttentionKernel, Workload
+
+WORK = Workload(global_batch_size=64, seq_length=2048)
+
+
+@pytest.mark.parametrize("name", stack_names())
+def test_every_number_has_a_source(name):
+    coefficients = find_stack(name).coefficients
+    for field in fields(Coefficients):
+        if field.name in ("sources", "family_efficiency", "family_half_scale"):
+            continue
+        assert coefficients.sources[field.name].text
+
+
+def test_the_default_is_the_modern_one():
+    assert find_stack(DEFAULT_STACK).coefficients == MODERN
+
+
+def test_what_is_inherited_says_so():
+    titan, fsdp = find_stack("torchtitan").coefficients, find_stack("fsdp").coefficients
+    assert titan.launch_s == fsdp.launch_s == pytest.approx(40e-6)
+    assert titan.sources["launch_s"].kind is Provenance.ANALYTIC
+    assert "as fsdp" in titan.sources["launch_s"].text
+    assert titan.sources["matrix_efficiency"].kind is Provenance.FITTED
+
+
+def test_old_stacks_materialise_scores():
+    assert find_stack("megatron-2021").attention is AttentionKernel.UNFUSED
+    assert find_stack("MEGATRON-CORE").attention is AttentionKernel.FUSED
+
+
+def test_an_unknown_stack_is_refused_with_the_nearest():
+    with pytest.raises(WorkloadError) as caught:
+        find_stack("megatron-cor")
+    assert "megatron-core" in caught.value.fix
+    assert "torchtitan" in caught.value.allowed
+
+
+def test_a_family_factor_counts_for_its_family_and_precision_alone():
+    stack = find_stack(DEFAULT_STACK)
+    half = replace(
+        stack,
+        coefficients=replace(
+            stack.coefficients,
+            family_efficiency={"H100:bf16": 0.46, "A100": 0.5},
+            family_half_scale={},
+            launch_s=0.0,
+        ),
+    )
+    full = replace(
+        half,
+        coefficients=replace(half.coefficients, family_efficiency={"H100:bf16": 0.92, "A100": 0.5}),
+    )
+    space = meshwright.Space(tensor=(1,), pipeline=(1,), zero_stages=(3,), micro_batch_sizes=(1,))
+
+    def compute_s(stack, work):
+        found = meshwright.plan(
+            "llama-3.1-8b", load_cluster("1x8xH100"), work, space=space, stack=stack
+        )
+        return found.best.prediction.time.compute_s
+
+    assert 1.5 < compute_s(half, WORK) / compute_s(full, WORK) < 2.0
+    narrow = replace(WORK, precision="fp8")
+    assert compute_s(half, narrow) == pytest.approx(compute_s(full, narrow))
+
+
+def test_a_plan_keeps_its_stack_through_a_file(tmp_path):
+    plan = meshwright.plan("llama-3.1-8b", "1x8xH100", WORK, stack="torchtitan").best
+    loaded = meshwright.load_plan(meshwright.save_plan(plan, tmp_path))
+    assert loaded == plan
+    assert loaded.stack.name == "torchtitan"
+    again = meshwright.estimate(
+        loaded.model, loaded.cluster, loaded.workload, loaded.strategy, stack=loaded.stack
+    )
+    assert again.prediction == plan.prediction
