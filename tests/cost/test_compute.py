@@ -18,7 +18,7 @@ from meshwright.graph.sources import load_model
 from meshwright.planning.flops import cluster_peak, forward_flops, model_flops, roofline_s
 from meshwright.strategy import Workload
 
-from ..strategies import (
+from ..strategies import (  # noqa: TID252 - importlib mode
     H100,
     PLAIN,
     gpt_layer,
