@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from meshwright.cost.coefficients import MODERN
+from meshwright.cost.stacks import DEFAULT_STACK, find_stack
 from meshwright.validation.problem import problem_of
 from meshwright.validation.skips import RowSkippedError
-from meshwright.validation.stacks import PROFILES, coefficients_of
+from meshwright.validation.stacks import profile_of
 
 
 def problem(make_runs, **cells):
@@ -22,7 +20,7 @@ def problem(make_runs, **cells):
     [
         ("Megatron-LM", "A100", "", "megatron-2021", "unfused"),
         ("Megatron-LM", "H100", "", "megatron-core", "fused"),
-        ("Megatron-DeepSpeed", "A100", "", "deepspeed", "unfused"),
+        ("Megatron-DeepSpeed", "A100", "", "megatron-2021", "unfused"),
         ("Megatron-Bridge", "GB200", "", "megatron-core", "fused"),
         ("NeMo", "H100", "", "megatron-core", "fused"),
         *(
@@ -34,14 +32,14 @@ def problem(make_runs, **cells):
             )
         ),
         ("torchtitan", "H100", "torch.compile", "torchtitan+compile", "fused"),
-        ("Composer/llm-foundry (PyTorch FSDP)", "A100", "", "fsdp-eager", "fused"),
+        ("Composer/llm-foundry (PyTorch FSDP)", "A100", "", "fsdp", "fused"),
         ("MindSpeed-LLM/ModelLink (Megatron core)", "910B", "", "mindspeed", "unfused"),
         ("MindSpeed-LLM/ModelLink", "910B", "use-flash-attn", "mindspeed", "fused"),
-        ("LiBai (OneFlow)", "V100", "", "oneflow", "unfused"),
-        ("Alpa intra-op: parax.zero_2", "V100", "", "alpa", "unfused"),
-        ("something new", "H100", "", "modern", "fused"),
-        ("something new", "V100", "", "modern", "unfused"),
-        ("", "T4", "", "modern", "unfused"),
+        ("LiBai (OneFlow)", "V100", "", "eager-2021", "unfused"),
+        ("Alpa intra-op: parax.zero_2", "V100", "", "eager-2021", "unfused"),
+        ("something new", "H100", "", DEFAULT_STACK, "fused"),
+        ("something new", "V100", "", DEFAULT_STACK, "unfused"),
+        ("", "T4", "", DEFAULT_STACK, "unfused"),
     ],
 )
 def test_stacks(make_runs, framework, device, flags, stack, attention):
@@ -51,11 +49,9 @@ def test_stacks(make_runs, framework, device, flags, stack, attention):
     assert (found.stack, found.workload.attention.value) == (stack, attention)
 
 
-def test_a_profile_without_coefficients_is_its_base_or_a_modern_one(monkeypatch):
-    mine = replace(MODERN, launch_s=1.0)
-    monkeypatch.setitem(PROFILES, "mine", mine)
-    assert coefficients_of("mine") is coefficients_of("mine+graphs") is mine
-    assert coefficients_of("yours+graphs") is MODERN
+def test_what_is_captured_without_a_profile_has_that_of_its_base():
+    assert profile_of("torchtitan+compile") is profile_of("torchtitan") is find_stack("torchtitan")
+    assert profile_of("megatron-core+graphs") is find_stack(DEFAULT_STACK)
 
 
 @pytest.mark.parametrize(
