@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 
 import click
@@ -142,6 +142,9 @@ def coefficients() -> str:
         if f.name == "overlap":
             parts = ", ".join(f"{p.name} {getattr(value, p.name):g}" for p in fields(value))
             rows.append((f"`{f.name}`", parts, str(MODERN.sources[f.name])))
+        elif isinstance(value, Mapping):
+            parts = ", ".join(f"{name} {share:g}" for name, share in value.items())
+            rows.append((f"`{f.name}`", parts or "none", str(MODERN.sources[f.name])))
         else:
             rows.append((f"`{f.name}`", f"{value:g}", str(MODERN.sources[f.name])))
     return table(("name", "value", "source"), rows)
