@@ -15,7 +15,7 @@ from meshwright.cluster.catalog import load_device
 from meshwright.cluster.level import Level
 from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.local import LocalConfigs, LocalShapes
-from meshwright.cost.stacks import MODERN
+from meshwright.cost.stacks import DEFAULT_STACK, MODERN, Stack, find_stack
 from meshwright.cost.step import GroupCost, OverlapFactors, PassTime, StageTerms
 from meshwright.graph import Block, Mask, ModelGraph
 from meshwright.graph.builders import AttentionSpec, LayerSpec, MoeSpec, transformer_layer
@@ -288,6 +288,11 @@ class Instance:
     workload: Workload
     space: Space
     coefficients: Coefficients
+
+    @property
+    def stack(self) -> Stack:
+        """The default stack with these coefficients."""
+        return replace(find_stack(DEFAULT_STACK), coefficients=self.coefficients)
 
     def __repr__(self) -> str:
         hidden = "nothing hidden" if self.coefficients is NOTHING_HIDDEN else "modern"

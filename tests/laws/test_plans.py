@@ -53,7 +53,7 @@ def best_s(instance, space=None, *, top=1, target=None):
             instance.cluster,
             instance.workload,
             space=space or instance.space,
-            coefficients=instance.coefficients,
+            stack=instance.stack,
             top=top,
             target=target,
         ).best
@@ -169,7 +169,7 @@ def test_one_device_has_one_way_to_lay_out(instance):
         instance.cluster,
         instance.workload,
         space=space,
-        coefficients=instance.coefficients,
+        stack=instance.stack,
     )
     time = result.best.prediction.time
     assert time.communication_s == time.bubble_s == time.data_total_s == 0.0

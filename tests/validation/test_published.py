@@ -171,7 +171,8 @@ def predicted(run):
         zero_stage=run.zero_stage,
         recompute=run.recompute,
     )
-    return meshwright.estimate(model, cluster, work, strategy).prediction
+    stack = "megatron-2021" if run.attention == "unfused" else "megatron-core"
+    return meshwright.estimate(model, cluster, work, strategy, stack=stack).prediction
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run.source} {run.model}")
