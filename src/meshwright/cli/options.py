@@ -70,7 +70,7 @@ def workload_options(*, required: bool = True) -> Callable[[_Command], _Command]
             "--stack",
             metavar="NAME",
             help="Software that trains, such as megatron-core or torchtitan; an unknown name "
-            "lists them all.  [default: megatron-core]",
+            "lists them all. Or the path of a .toml file.  [default: megatron-core]",
         ),
     )
 

@@ -53,6 +53,12 @@ MAX_PROCESSES = 4
 )
 @click.option("--rows", "rows_path", metavar="FILE", help="Write every row with its prediction.")
 @click.option("--plot", "plot_path", metavar="FILE", help="Write a scatter plot, one HTML file.")
+@click.option(
+    "--stack",
+    metavar="NAME",
+    help="Predict every run with this software stack, or with the one in a .toml file.  "
+    "[default: what each run's framework stands for]",
+)
 @json_option
 def command(
     runs: str | None,
@@ -60,6 +66,7 @@ def command(
     filters: tuple[str, ...],
     rows_path: str | None,
     plot_path: str | None,
+    stack: str | None,
     as_json: bool,
 ) -> int:
     """Predict every run of a table, and compare with what was measured.
@@ -67,9 +74,11 @@ def command(
     Without RUNS.csv: the table of published runs that comes with Meshwright. The predictor sees
     what was chosen for a run, never what came out.
     """
-    from meshwright.validation import published_runs, read_runs, validate
+    from meshwright.cost.stacks import find_stack
+    from meshwright.validation import RowPredictor, published_runs, read_runs, validate
     from meshwright.validation.filters import keep
 
+    software = find_stack(stack) if stack is not None else None
     table = read_runs(runs if runs is not None else published_runs())
     chosen = keep(table, filters)
     if not chosen:
@@ -81,7 +90,13 @@ def command(
         )
     processes = min(os.cpu_count() or 1, MAX_PROCESSES)
     with _bar(len(chosen)) as advance:
-        found = validate(chosen, by=by, processes=processes, on_rows=advance)
+        found = validate(
+            chosen,
+            by=by,
+            predictor=RowPredictor(software),
+            processes=processes,
+            on_rows=advance,
+        )
     written = _write_files(found, by or "source", rows_path=rows_path, plot_path=plot_path)
     from meshwright.explain.validation_table import print_validation, validation_json
 

@@ -18,11 +18,12 @@ from meshwright.units import MIB, MICROSECOND
 #: The stack that is assumed when none is named.
 DEFAULT_STACK = "megatron-core"
 
-_OVERLAP = tuple(f"overlap_{f.name}" for f in fields(OverlapFactors))
+#: Keys of the file for the shares of ``OverlapFactors``.
+OVERLAP = tuple(f"overlap_{f.name}" for f in fields(OverlapFactors))
 #: Keys whose values are tables by device family.
-_FAMILIES = ("family_efficiency", "family_half_scale")
+FAMILIES = ("family_efficiency", "family_half_scale")
 #: Keys of the file in other units than the field.
-_UNITS = {
+UNITS = {
     "launch_us": ("launch_s", MICROSECOND),
     "step_fixed_ms": ("step_fixed_s", 1000 * MICROSECOND),
     "bucket_mib": ("bucket_bytes", float(MIB)),
@@ -51,32 +52,33 @@ def _stacks() -> dict[str, Stack]:
     rows = tomllib.loads(text)
     found: dict[str, Stack] = {}
     for name, row in rows.items():
-        found[name] = _stack(name, row, found.get(row.get("base", "")))
+        found[name] = build_stack(name, row, found.get(row.get("base", "")))
     return found
 
 
-def _stack(name: str, row: Mapping[str, object], base: Stack | None) -> Stack:
+def build_stack(name: str, row: Mapping[str, object], base: Stack | None) -> Stack:
+    """A stack from its table, which is checked already, and the stack that it inherits from."""
     values: dict[str, float] = {}
     sources: dict[str, Source] = {}
-    families: dict[str, dict[str, float]] = {key: {} for key in _FAMILIES}
+    families: dict[str, dict[str, float]] = {key: {} for key in FAMILIES}
     if base is not None:
         values = _flat(base.coefficients)
-        families = {key: dict(getattr(base.coefficients, key)) for key in _FAMILIES}
+        families = {key: dict(getattr(base.coefficients, key)) for key in FAMILIES}
         sources = {
             key: source.inherited(base.name) for key, source in base.coefficients.sources.items()
         }
     for entry in _tables(row, "values"):
         source = Source(kind=Provenance(str(entry["kind"])), text=str(entry["text"]))
         for key, value in entry.items():
-            if key in _FAMILIES:
+            if key in FAMILIES:
                 assert isinstance(value, dict), f"stacks.toml: {name}.{key} is no table"
                 families[key] |= {str(family): float(share) for family, share in value.items()}
                 sources[key] = source
             elif key not in ("kind", "text"):
                 assert isinstance(value, int | float), f"stacks.toml: {name}.{key} is no number"
-                field, unit = _UNITS.get(key, (key, 1.0))
+                field, unit = UNITS.get(key, (key, 1.0))
                 values[field] = float(value) * unit
-                sources["overlap" if field in _OVERLAP else field] = source
+                sources["overlap" if field in OVERLAP else field] = source
     return Stack(
         name=name,
         title=str(row["title"]),
@@ -95,9 +97,9 @@ def _flat(coefficients: Coefficients) -> dict[str, float]:
     flat = {
         f.name: getattr(coefficients, f.name)
         for f in fields(Coefficients)
-        if f.name not in ("overlap", "sources", *_FAMILIES)
+        if f.name not in ("overlap", "sources", *FAMILIES)
     }
-    return flat | {key: getattr(coefficients.overlap, key[8:]) for key in _OVERLAP}
+    return flat | {key: getattr(coefficients.overlap, key[8:]) for key in OVERLAP}
 
 
 def _coefficients(
@@ -105,8 +107,8 @@ def _coefficients(
     families: Mapping[str, Mapping[str, float]],
     sources: Mapping[str, Source],
 ) -> Coefficients:
-    overlap = OverlapFactors(**{key[8:]: values[key] for key in _OVERLAP})
-    plain = {key: value for key, value in values.items() if key not in _OVERLAP}
+    overlap = OverlapFactors(**{key[8:]: values[key] for key in OVERLAP})
+    plain = {key: value for key, value in values.items() if key not in OVERLAP}
     return Coefficients(
         overlap=overlap,
         sources=sources,
@@ -122,18 +124,23 @@ def stack_names() -> tuple[str, ...]:
 
 
 def find_stack(name: str) -> Stack:
-    """The stack of that name, in any case.
+    """The stack of that name, in any case, or the one in a file whose path ends in ``.toml``.
 
     Raises:
         WorkloadError: there is none.
+        FileError: the file cannot be read, or is no stack.
     """
+    if name.casefold().endswith(".toml"):
+        from meshwright.cost.stack_file import load_stack
+
+        return load_stack(name)
     known = _stacks()
     if name.casefold() not in known:
         close = nearest(name, known, count=1)
         raise WorkloadError(
             f"unknown software stack {name!r}",
             where="--stack",
-            allowed=", ".join(known),
+            allowed=", ".join(known) + ", or the path of a .toml file",
             fix=f"did you mean {close[0]!r}?" if close else "choose one of the stacks above",
         )
     return known[name.casefold()]

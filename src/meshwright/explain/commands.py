@@ -69,7 +69,7 @@ def _inputs(plan: Plan, *, model: str, cluster: str) -> str | None:
         if getattr(workload, name) != getattr(default, name)
     ]
     if stack.name != DEFAULT_STACK:
-        found.append(f"--stack {stack.name}")
+        found.append(f"--stack {shlex.quote(stack.name)}")
     return " ".join(found)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 from meshwright.cluster import Cluster
 from meshwright.cost.device_models import DeviceModel, device_models
+from meshwright.cost.stacks import Stack
 from meshwright.graph import ModelGraph
 from meshwright.planning import Prediction
 from meshwright.planning.predict import predict
@@ -67,11 +68,30 @@ class Outcome:
         return self.predicted.prediction if self.predicted else None
 
 
-class RowPredictor:
-    """Predicts the inputs of rows; what rows have in common is made once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What predictors with different stacks have in common.
 
-    def __init__(self) -> None:
-        self._catalogs: dict[int, tuple[ModelGraph, BlockCatalog]] = {}
+    Attributes:
+        problems: by the inputs of a row.
+        catalogs: by the identity of the model, which is kept alive here.
+    """
+
+    problems: dict[RunInputs, Problem] = field(default_factory=dict)
+    catalogs: dict[int, tuple[ModelGraph, BlockCatalog]] = field(default_factory=dict)
+
+
+class RowPredictor:
+    """Predicts the inputs of rows; what rows have in common is made once.
+
+    Args:
+        stack: predicts every row, in place of the stack that its software stands for.
+        made: problems and tables of a predictor with another stack, to be shared.
+    """
+
+    def __init__(self, stack: Stack | None = None, *, made: Made | None = None) -> None:
+        self._stack = stack
+        self._made = made or Made()
         self._models: dict[tuple[int, str], tuple[Cluster, tuple[DeviceModel, ...]]] = {}
         self._costs: dict[tuple[int, int, str], CostCache] = defaultdict(dict)
         self._found: dict[RunInputs, Predicted] = {}
@@ -83,15 +103,30 @@ class RowPredictor:
             RowSkippedError: the inputs do not describe a problem that can be predicted.
         """
         if inputs not in self._found:
-            self._found[inputs] = self._predict(problem_of(inputs))
+            self._found[inputs] = self._predict(self.problem(inputs))
         return self._found[inputs]
 
+    def problem(self, inputs: RunInputs) -> Problem:
+        """``problem_of(inputs)``, made once.
+
+        Raises:
+            RowSkippedError: see ``problem_of``.
+        """
+        if inputs not in self._made.problems:
+            self._made.problems[inputs] = problem_of(inputs)
+        return self._made.problems[inputs]
+
+    def with_stack(self, stack: Stack) -> RowPredictor:
+        """A predictor with another stack, which shares what depends on no stack."""
+        return RowPredictor(stack, made=self._made)
+
     def _predict(self, problem: Problem) -> Predicted:
-        coefficients = profile_of(problem.stack).coefficients
+        coefficients = (self._stack or profile_of(problem.stack)).coefficients
         model, cluster = problem.model, problem.cluster
         # Keys are identities, which are quick to hash; the values keep their objects alive.
-        if id(model) not in self._catalogs:
-            self._catalogs[id(model)] = model, BlockCatalog(model)
+        catalogs = self._made.catalogs
+        if id(model) not in catalogs:
+            catalogs[id(model)] = model, BlockCatalog(model)
         key = (id(cluster), problem.stack)
         if key not in self._models:
             self._models[key] = cluster, device_models(cluster, coefficients)
@@ -101,13 +136,13 @@ class RowPredictor:
             problem.workload,
             problem.strategy,
             coefficients=coefficients,
-            catalog=self._catalogs[id(model)][1],
+            catalog=catalogs[id(model)][1],
             models=self._models[key][1],
             cache=self._costs[id(model), *key],
         )
         return Predicted(
             prediction=prediction,
-            stack=problem.stack,
+            stack=self._stack.name if self._stack else problem.stack,
             cluster=cluster.name,
             reserve_bytes=coefficients.memory_reserve * prediction.tightest.capacity_bytes,
         )
