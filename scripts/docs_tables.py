@@ -8,6 +8,7 @@ from dataclasses import fields
 
 import click
 
+from meshwright.calibration import PARAMETERS, Place
 from meshwright.cli.app import cli
 from meshwright.cluster.catalog import device_aliases, device_names, load_device
 from meshwright.cost.stacks import MODERN
@@ -150,6 +151,26 @@ def coefficients() -> str:
     return table(("name", "value", "source"), rows)
 
 
+def calibration_parameters() -> str:
+    """What can be fitted."""
+    return table(
+        ("name", "of", "bounds", "spread", "neutral", "fitted from"),
+        (
+            (
+                f"`{p.name}`",
+                "the device family" if p.place is Place.FAMILY else "the stack",
+                f"{p.low:g} to {p.high:g}",
+                f"{p.spread:g}",
+                f"{p.neutral:g}",
+                "when named"
+                if p.least_rows is None
+                else f"{p.least_rows} row{'s' if p.least_rows > 1 else ''}",
+            )
+            for p in PARAMETERS
+        ),
+    )
+
+
 def options(name: str) -> Callable[[], str]:
     """The options of one command."""
 
@@ -184,4 +205,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "options-estimate": options("estimate"),
     "options-inspect": options("inspect"),
     "options-validate": options("validate"),
+    "options-calibrate": options("calibrate"),
+    "calibration-parameters": calibration_parameters,
 }

@@ -67,7 +67,7 @@ class Calibration:
         idle: what was to be fitted, but no row depends on it.
         before, after: errors on the same rows; ``after`` is in-sample.
         held_out: errors on rows that the fit had not seen; ``None`` when there is one
-            configuration alone.
+            configuration alone, or it was not asked for.
     """
 
     base: Stack
@@ -93,6 +93,7 @@ def calibrate(
     device: str | None = None,
     parameters: Sequence[str] | None = None,
     from_scratch: bool = False,
+    held_out: bool = True,
     origin: str = "a table of runs",
     on_fit: Callable[[int, int], object] | None = None,
 ) -> Calibration:
@@ -104,6 +105,7 @@ def calibrate(
         parameters: names to fit; by default what the number of rows can tell.
         from_scratch: start from neutral values, not from the stack's: for rows that the
             stack was fitted to.
+        held_out: whether to cross-validate, which takes a fit per fold.
         origin: name of the table, for the written file.
         on_fit: called with how many fits are done, and of how many.
 
@@ -113,7 +115,7 @@ def calibrate(
     """
     evidence = evidence_of(runs, stack=stack, device=device)
     trials, idle = _trials(evidence, parameters, from_scratch=from_scratch)
-    scheme, folds = folds_of(evidence.runs)
+    scheme, folds = folds_of(evidence.runs) if held_out else ("", ())
     done = 0
 
     def step() -> None:
@@ -124,7 +126,7 @@ def calibrate(
 
     values = fit(trials, evidence.runs)
     step()
-    held_out = cross_validate(trials, scheme, folds, on_fold=step) if folds else None
+    crossed = cross_validate(trials, scheme, folds, on_fold=step) if folds else None
     base, fitted = evidence.stack, trials.stack(values)
     text = stack_toml(
         fitted.coefficients,
@@ -156,7 +158,7 @@ def calibrate(
         idle=idle,
         before=time_metrics(trials.outcomes(trials.start_values, evidence.runs)),
         after=time_metrics(trials.outcomes(values, evidence.runs)),
-        held_out=held_out,
+        held_out=crossed,
     )
 
 
@@ -193,9 +195,10 @@ def _trials(
     start = _neutral(shipped, _all_slots(evidence)) if from_scratch else shipped
     scale = _SCRATCH_SPREAD if from_scratch else 1.0
     slots = slots_of(parameters, start, family=evidence.family, precisions=evidence.precisions)
-    kept = sensitive_slots(Trials(evidence, start, slots), evidence.runs)
+    trials = Trials(evidence, start, slots, spread_scale=scale)
+    kept = sensitive_slots(trials, evidence.runs)
     idle = tuple(slot.label for slot in slots if slot not in kept)
-    return Trials(evidence, start, kept, spread_scale=scale), idle
+    return trials.narrowed(kept), idle
 
 
 def _all_slots(evidence: Evidence) -> tuple[Slot, ...]:

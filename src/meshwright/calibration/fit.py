@@ -32,10 +32,10 @@ from meshwright.validation import Outcome, Run, predict_runs
 SIGMA, SOURCE_SIGMA = 0.07, 0.03
 #: Rows of one source that a fit looks at, evenly through the file: more weigh no more, and take
 #: longer.
-MAX_ROWS_PER_SOURCE = 48
+MAX_ROWS_PER_SOURCE = 40
 #: Tangents that are drawn at most, how far a step along one may go, and a step that is the
 #: last; of the logarithm.
-MAX_STEPS, _REACH, _CLOSE = 3, 0.7, 0.02
+MAX_STEPS, _REACH, _CLOSE = 2, 0.7, 0.02
 #: Distance from the bounds: scipy starts strictly inside.
 _MARGIN = 1e-6
 #: Step of the derivatives, of the logarithm: a kernel that is as long as its launch has a kink,
@@ -45,6 +45,8 @@ _STEP = 0.03
 _INSENSITIVE = 1e-3
 
 Values = tuple[float, ...]
+#: Seconds by row, under what differs from the start: name and value of each parameter.
+_Found = dict[tuple[tuple[str, str], ...], dict[int, float]]
 
 
 class Trials:
@@ -55,6 +57,7 @@ class Trials:
         start: coefficients that the parameters are changed in.
         slots: the parameters.
         spread_scale: of the priors, against the table's.
+        found: predictions of other trials with the same start, to be shared.
     """
 
     def __init__(
@@ -64,12 +67,13 @@ class Trials:
         slots: Sequence[Slot],
         *,
         spread_scale: float = 1.0,
+        found: _Found | None = None,
     ) -> None:
         self.evidence = evidence
         self.start = start
         self.slots = tuple(slots)
         self.spread_scale = spread_scale
-        self._found: dict[Values, dict[int, float]] = defaultdict(dict)
+        self._found = defaultdict(dict) if found is None else found
 
     @property
     def start_values(self) -> Values:
@@ -78,6 +82,17 @@ class Trials:
             min(max(slot.value(self.start), slot.parameter.low), slot.parameter.high)
             for slot in self.slots
         )
+
+    def narrowed(self, slots: Sequence[Slot]) -> Trials:
+        """The same with some of the parameters."""
+        return Trials(
+            self.evidence, self.start, slots, spread_scale=self.spread_scale, found=self._found
+        )
+
+    def _key(self, values: Values) -> tuple[tuple[str, str], ...]:
+        pairs = zip(self.slots, values, strict=True)
+        found = ((s.label, f"{value:.9g}", f"{s.value(self.start):.9g}") for s, value in pairs)
+        return tuple((label, value) for label, value, start in found if value != start)
 
     def stack(self, values: Values) -> Stack:
         """The stack with these values."""
@@ -92,7 +107,7 @@ class Trials:
 
     def log_step_s(self, values: Values, runs: Sequence[Run]) -> FloatArray:
         """Logarithm of the predicted seconds: shape (rows,)."""
-        found = self._found[values]
+        found = self._found[self._key(values)]
         missing = [run for run in runs if run.line not in found]
         if missing:
             predictor = self.evidence.predictor.with_stack(self.stack(values))

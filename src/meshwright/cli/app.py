@@ -29,6 +29,7 @@ Examples:
   meshwright inspect llama-3.1-70b
   meshwright inspect 4x8xH100
   meshwright validate
+  meshwright calibrate --measurements runs.csv -o my-cluster
 
 \b
 Exit codes: 0 done, 2 the request is wrong, 3 nothing fits, 130 interrupted.
@@ -43,6 +44,7 @@ class _Commands(click.Group):
         "estimate": "meshwright.cli.estimate",
         "inspect": "meshwright.cli.inspect",
         "validate": "meshwright.cli.validate",
+        "calibrate": "meshwright.cli.calibrate",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -1,4 +1,4 @@
-"""Progress of a search: a bar after a second, a time limit, and Ctrl-C."""
+"""Progress: of a search, with a bar after a second, a time limit and Ctrl-C; of other work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
@@ -81,3 +82,17 @@ class SearchProgress:
         if self.interrupted or not self._begun:
             raise KeyboardInterrupt
         self.interrupted = True
+
+
+@contextmanager
+def counting_bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A function that shows how many things are done, and of how many; on a terminal alone."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from meshwright.cli.options import json_option
-from meshwright.cli.output import print_json
+from meshwright.cli.output import print_json, write_text
+from meshwright.cli.progress import counting_bar
 from meshwright.cli.values import word
-from meshwright.errors import FileError, UsageError
+from meshwright.errors import UsageError
 
 if TYPE_CHECKING:
     from meshwright.validation import Validation
@@ -89,13 +87,13 @@ def command(
             fix="drop a condition" if filters else "check the file",
         )
     processes = min(os.cpu_count() or 1, MAX_PROCESSES)
-    with _bar(len(chosen)) as advance:
+    with counting_bar("predicting") as advance:
         found = validate(
             chosen,
             by=by,
             predictor=RowPredictor(software),
             processes=processes,
-            on_rows=advance,
+            on_rows=lambda done: advance(done, len(chosen)),
         )
     written = _write_files(found, by or "source", rows_path=rows_path, plot_path=plot_path)
     from meshwright.explain.validation_table import print_validation, validation_json
@@ -115,39 +113,13 @@ def _write_files(
     if rows_path is not None:
         from meshwright.validation.report import rows_csv
 
-        _write(rows_path, rows_csv(found.outcomes), flag="--rows")
+        write_text(rows_path, rows_csv(found.outcomes), flag="--rows")
         written.append(f"Every row with its prediction: {rows_path}")
     if plot_path is not None:
         from meshwright.validation import GROUPINGS as GROUP_OF
         from meshwright.validation.plot import scatter_html
 
         group: Callable[[Run], str] = GROUP_OF[by]
-        _write(plot_path, scatter_html(found.outcomes, group=group), flag="--plot")
+        write_text(plot_path, scatter_html(found.outcomes, group=group), flag="--plot")
         written.append(f"Scatter plot: {plot_path}")
     return written
-
-
-def _write(path: str, text: str, *, flag: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise FileError(
-            f"the file cannot be written: {reason}",
-            where=f"{flag} {path}",
-            fix="give a path in a directory that exists and may be written",
-        ) from None
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on a terminal; nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("predicting", total=total)
-        yield lambda done: progress.update(task, completed=done)

@@ -37,7 +37,11 @@ _FIELDS = {field: key for key, (field, _) in UNITS.items()}
 #: Every coefficient by its key in a file.
 KEYS = (
     *OVERLAP,
-    *(_FIELDS.get(f.name, f.name) for f in fields(Coefficients) if f.name not in ("overlap", "sources")),
+    *(
+        _FIELDS.get(f.name, f.name)
+        for f in fields(Coefficients)
+        if f.name not in ("overlap", "sources")
+    ),
 )
 
 
@@ -79,9 +83,7 @@ def parse_stack(text: str, *, where: str) -> Stack:
     attention = row.get("attention", base.attention.value)
     kernels = [kernel.value for kernel in AttentionKernel]
     if attention not in kernels:
-        _refuse(
-            f"attention is {attention!r}", where=f"{where}: {name}", allowed=", ".join(kernels)
-        )
+        _refuse(f"attention is {attention!r}", where=f"{where}: {name}", allowed=", ".join(kernels))
     _check_keys(row, ("title", "base", "attention", "values"), where=f"{where}: {name}")
     title = row.get("title", name)
     if not isinstance(title, str):
