@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import replace
 
@@ -22,13 +21,12 @@ def after(found, name):
 
 def test_changed_coefficients_are_found_again_from_twenty_rows(rows):
     made = rows.timed(rows.sweep(20), family_efficiency=0.75, launch_s=110e-6)
-    found = calibrate(rows.runs_of(made))
+    found = calibrate(rows.runs_of(made), held_out=False)
     assert [c.name for c in found.changes] == ["family_efficiency[A100]", "launch_s"]
     assert after(found, "family_efficiency") == pytest.approx(0.75, rel=0.04)
     assert after(found, "launch_s") == pytest.approx(110e-6, rel=0.05)
     assert found.before.mape > 0.15
     assert found.after.mape < 0.02
-    assert found.held_out.time.mape < 0.03
 
 
 def test_one_row_that_is_far_off_does_not_decide(rows):
@@ -46,11 +44,10 @@ def test_rows_that_fit_change_nothing(rows):
 
 
 def test_three_rows_that_disagree_leave_the_prior(rows):
-    made = rows.timed(rows.sweep(3), factors=[1.5, 1 / 1.5, 1.0])
-    found = calibrate(rows.runs_of(made), held_out=False)
+    large = [{"hidden": 4096, "global_batch": 32 * (1 + i)} for i in range(3)]
+    found = calibrate(rows.runs_of(rows.timed(large, factors=[1.5, 1 / 1.5, 1.0])), held_out=False)
     for change in found.changes:
-        spread = next(p.spread for p in PARAMETERS if p.name == change.name.partition("[")[0])
-        assert abs(math.log(change.after / change.before)) < spread
+        assert change.after == pytest.approx(change.before, rel=0.05)
 
 
 def test_fewer_rows_stay_nearer_the_prior(rows):
@@ -108,6 +105,7 @@ def test_a_fold_is_predicted_by_a_fit_that_has_not_seen_it(rows, monkeypatch):
     everything = {"source 0", "source 1", "source 2"}
     assert [everything - sources for sources in seen] == [{f.name} for f in found.held_out.folds]
     assert sum(fold.rows for fold in found.held_out.folds) == 9
+    assert found.held_out.time.mape < 0.01
 
 
 def test_times_of_left_out_rows_change_no_fit_to_the_others(rows):

@@ -49,10 +49,10 @@ def test_tables_and_a_file_that_the_other_commands_take(run, runs, tmp_path):
     flat = " ".join(outcome.out.split())
     for words in (
         "megatron-2021 on A100: fitted to 3 rows of 3 sources",
-        "after, in-sample: the rows that it was fitted to",
+        "after, in-sample: the rows it was fitted to",
         "cross-validated: one source left out",
         "--from-scratch starts without",
-        "1 rows not used",
+        "1 row not used",
     ):
         assert words in flat
     path = folder / "stack.toml"

@@ -145,7 +145,7 @@ def calibrate(
         sources=len({run.quality.source for run in evidence.runs}),
         skipped=evidence.skipped,
         from_scratch=from_scratch,
-        prior_fitted=not from_scratch and _any_fitted(base.coefficients, trials.slots),
+        prior_fitted=not from_scratch and _any_fitted(base.coefficients, _all_slots(evidence)),
         changes=tuple(
             Change(
                 name=slot.label,

@@ -45,9 +45,10 @@ def stack_toml(
         f"base = {_text(base.name)}",
         f"attention = {_text(base.attention.value)}",
     ]
+    # The source of a parameter that stands in both is the later one.
     for slots, kind, text in (
-        (fitted, Provenance.FITTED, source),
         (neutral, Provenance.ANALYTIC, "neutral value, where the fit started"),
+        (fitted, Provenance.FITTED, source),
     ):
         if slots:
             lines += ["", f"[[{name}.values]]", f"kind = {_text(kind.value)}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,6 +15,7 @@ from meshwright.explain.console import (
     bare_table,
     opened,
     print_bold,
+    print_commands,
     print_section,
     print_text,
 )
@@ -90,8 +92,10 @@ def print_calibration(
             out.print(_fold_table(calibration))
         print_section(out, "Notes", _notes(calibration))
         if path is not None:
-            use = f"Use it with --stack {path} (plan, estimate, validate)."
-            print_section(out, "Written", [f"{path}.", use])
+            print_section(out, "Written", [path])
+            print_commands(
+                out, "Next", [f"meshwright validate RUNS.csv --stack {shlex.quote(path)}"]
+            )
 
 
 def _count(number: int, word: str) -> str:
@@ -123,7 +127,7 @@ def _error_table(calibration: Calibration) -> Table:
     for title in ("median", "mean", "bias"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_row("before, at the start of the fit", *_errors(calibration.before))
-    table.add_row("after, in-sample: the rows that it was fitted to", *_errors(calibration.after))
+    table.add_row("after, in-sample: the rows it was fitted to", *_errors(calibration.after))
     if calibration.held_out is not None:
         table.add_row(
             f"cross-validated: {_scheme(calibration)}",
@@ -163,7 +167,7 @@ def _notes(calibration: Calibration) -> Sequence[str]:
     if calibration.idle:
         notes.append(f"Not fitted, because no row depends on it: {', '.join(calibration.idle)}.")
     notes += [
-        f"{count:,} rows not used: {SKIPS[key]} ({key})."
+        f"{_count(count, 'row')} not used: {SKIPS[key]} ({key})."
         for key, count in calibration.skipped.items()
     ]
     return notes
