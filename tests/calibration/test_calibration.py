@@ -149,6 +149,15 @@ def test_repeated_runs_of_one_configuration_share_a_fold(rows):
         assert len({run.inputs for run in part.runs}) * 2 == len(part.runs)
 
 
+def test_tables_may_be_joined(rows):
+    """Rows of two tables have the same line numbers."""
+    first = rows.runs_of(rows.timed([{"source": "one"}, {"source": "two"}], factors=[1.2]))
+    second = rows.runs_of(rows.timed([{"source": "three", "global_batch": 128}], factors=[1.2]))
+    found = calibrate([*first, *second], parameters=["family_efficiency"])
+    assert [fold.rows for fold in found.held_out.folds] == [1, 1, 1]
+    assert after(found, "family_efficiency") < 1.0
+
+
 def test_one_configuration_cannot_be_left_out(rows):
     assert calibrate(rows.runs_of([{}]), parameters=["launch_s"]).held_out is None
 

@@ -217,4 +217,6 @@ def test_progress_keeps_the_time_limit_but_lets_the_search_begin():
 
 
 def test_all_commands_are_listed():
-    assert app.cli.list_commands(None) == ["plan", "estimate", "inspect", "validate"]
+    assert app.cli.list_commands(None) == [
+        *("plan", "estimate", "inspect", "validate", "calibrate")
+    ]

@@ -78,6 +78,7 @@ def test_tables_and_a_file_that_the_other_commands_take(run, runs, tmp_path):
         (("--parameters", ""), "cannot be fitted"),
         (("--stack", "nothing"), "unknown software stack"),
         (("--stack", "mindspeed"), "no row is left"),
+        (("--stack", "mine.toml"), "a calibration starts from a stack"),
         (("--device", "H100"), "no row is left"),
     ],
 )

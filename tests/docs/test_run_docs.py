@@ -19,6 +19,8 @@ PAGES = [
     for page in (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
     if "api" not in page.parts
 ]
+PUBLISHED = "src/meshwright/validation/data/published_runs.csv"
+ONE = "--device H100 --parameters family_efficiency"
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,7 @@ def test_every_field_of_the_json_objects_is_documented(run_docs):
         "inspect llama-3.2-1b --json",
         "inspect 2x8xH100 --json",
         "validate --filter num_devices=64 --json",
+        f"calibrate --measurements {PUBLISHED} --stack torchtitan {ONE} --json",
     ):
         printed = json.loads(run_docs.run_command(f"meshwright {command}"))
         assert not _keys(printed) - documented, command

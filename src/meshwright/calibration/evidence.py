@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from meshwright.cost.stacks import Stack, find_stack
+from meshwright.cost.stacks import Stack, find_stack, stack_names
 from meshwright.errors import UsageError
 from meshwright.validation import Problem, RowPredictor, RowSkippedError, Run
 
@@ -46,6 +46,13 @@ def evidence_of(
         UsageError: no row is left, or they are of several stacks or families.
         WorkloadError: there is no such stack.
     """
+    if stack is not None and stack.casefold().endswith(".toml"):
+        raise UsageError(
+            "a calibration starts from a stack that comes with Meshwright, not from a file",
+            where="--stack",
+            allowed=", ".join(stack_names()),
+            fix="name the stack that the file has as its base",
+        )
     chosen = None if stack is None else find_stack(stack)
     predictor, skipped = RowPredictor(), Counter[str]()
     rows: list[tuple[Run, Problem]] = []

@@ -26,12 +26,14 @@ from meshwright.cost.local import FloatArray
 from meshwright.cost.stacks import Stack
 from meshwright.errors import MissingExtraError
 from meshwright.validation import Outcome, Run, predict_runs
+from meshwright.validation.inputs import RunInputs
 
 #: Error of one row, and error that the rows of one source share; of the logarithm. Repeated
-#: runs of one configuration differ by a few percent, sources differ by about as much.
-SIGMA, SOURCE_SIGMA = 0.07, 0.03
-#: Rows of one source that a fit looks at, evenly through the file: more weigh no more, and take
-#: longer.
+#: runs of one configuration differ by a few percent. A smaller shared error lets the source
+#: with most rows decide, a larger one lets the smallest source weigh as much as any.
+SIGMA, SOURCE_SIGMA = 0.07, 0.015
+#: Rows of one source that a fit looks at, evenly through the file: more know little more, and
+#: take longer.
 MAX_ROWS_PER_SOURCE = 40
 #: Tangents that are drawn at most, how far a step along one may go, and a step that is the
 #: last; of the logarithm.
@@ -45,8 +47,8 @@ _STEP = 0.03
 _INSENSITIVE = 1e-3
 
 Values = tuple[float, ...]
-#: Seconds by row, under what differs from the start: name and value of each parameter.
-_Found = dict[tuple[tuple[str, str], ...], dict[int, float]]
+#: Seconds by inputs, under what differs from the start: name and value of each parameter.
+_Found = dict[tuple[tuple[str, str], ...], dict[RunInputs, float]]
 
 
 class Trials:
@@ -108,12 +110,12 @@ class Trials:
     def log_step_s(self, values: Values, runs: Sequence[Run]) -> FloatArray:
         """Logarithm of the predicted seconds: shape (rows,)."""
         found = self._found[self._key(values)]
-        missing = [run for run in runs if run.line not in found]
+        missing = [run for run in runs if run.inputs not in found]
         if missing:
             predictor = self.evidence.predictor.with_stack(self.stack(values))
             for run in missing:
-                found[run.line] = predictor(run.inputs).prediction.step_time_s
-        return np.log(np.array([found[run.line] for run in runs], dtype=np.float64))
+                found[run.inputs] = predictor(run.inputs).prediction.step_time_s
+        return np.log(np.array([found[run.inputs] for run in runs], dtype=np.float64))
 
     def outcomes(self, values: Values, runs: Sequence[Run]) -> tuple[Outcome, ...]:
         """Rows with their predictions."""
@@ -149,7 +151,6 @@ def fit(trials: Trials, runs: Sequence[Run]) -> Values:
         MissingExtraError: scipy is not installed.
     """
     solve = _least_squares()
-    runs = thinned(runs)
     if not (trials.slots and runs):
         return trials.start_values
     problem = _Objective(trials, runs)
@@ -180,10 +181,12 @@ def fit(trials: Trials, runs: Sequence[Run]) -> Values:
 class _Objective:
     """The sum that is minimised, for some rows."""
 
-    def __init__(self, trials: Trials, runs: Sequence[Run]) -> None:
+    def __init__(self, trials: Trials, rows: Sequence[Run]) -> None:
+        runs = thinned(rows)
+        weights = _weights(rows, runs)
         self._trials, self._runs = trials, runs
         self._measured = np.log(np.array([run.step_s for run in runs], dtype=np.float64))
-        self._weight = _weights(runs)
+        self._weight = np.sqrt(np.array([weights[run.quality.source] for run in runs]))
         slots = trials.slots
         self._spread = trials.spread_scale * np.array([s.parameter.spread for s in slots])
         self.prior = np.log(np.array(trials.start_values))
@@ -229,11 +232,11 @@ def thinned(runs: Sequence[Run]) -> tuple[Run, ...]:
     )
 
 
-def _weights(runs: Sequence[Run]) -> FloatArray:
-    """Weight of each row's residual: shape (rows,)."""
-    counts = Counter(run.quality.source for run in runs)
+def _weights(rows: Sequence[Run], kept: Sequence[Run]) -> dict[str, float]:
+    """Squared weight of a kept row, by source: together what all rows of the source know."""
+    all_rows, counts = (Counter(run.quality.source for run in runs) for runs in (rows, kept))
     shared = (SOURCE_SIGMA / SIGMA) ** 2
-    return np.array([1.0 / np.sqrt(1.0 + counts[run.quality.source] * shared) for run in runs])
+    return {name: n / (1.0 + n * shared) / counts[name] for name, n in all_rows.items()}
 
 
 def _rounded(value: float) -> float:

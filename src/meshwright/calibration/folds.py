@@ -122,8 +122,8 @@ def cross_validate(
     outcomes: list[Outcome] = []
     results = []
     for fold in folds:
-        held = {run.line for run in fold.runs}
-        values = fit(trials, [run for run in trials.evidence.runs if run.line not in held])
+        held = {id(run) for run in fold.runs}  # lines repeat where tables are joined
+        values = fit(trials, [run for run in trials.evidence.runs if id(run) not in held])
         predicted = trials.outcomes(values, fold.runs)
         outcomes += predicted
         results.append(
