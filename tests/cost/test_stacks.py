@@ -14,6 +14,8 @@ from meshwright.errors import WorkloadError
 from meshwright.provenance import Provenance
 from meshwright.strategy import AttentionKernel, Workload
 
+from ..strategies import llama_config  # noqa: TID252 - importlib mode
+
 WORK = Workload(global_batch_size=64, seq_length=2048)
 
 
@@ -87,3 +89,27 @@ def test_a_plan_keeps_its_stack_through_a_file(tmp_path):
         loaded.model, loaded.cluster, loaded.workload, loaded.strategy, stack=loaded.stack
     )
     assert again.prediction == plan.prediction
+
+
+def launch_s(stack, *, tensor):
+    """Wait for launches of one step, on a model so small that the host is the slower one."""
+    model = meshwright.load_model(llama_config(num_hidden_layers=4))
+    cluster, work = load_cluster(f"1x{tensor}xH100"), Workload(global_batch_size=4, seq_length=256)
+    strategy = meshwright.uniform_strategy(
+        model, cluster, work, tensor=tensor, sequence_parallel=False
+    )
+    return meshwright.estimate(model, cluster, work, strategy, stack=stack).prediction.time.launch_s
+
+
+def test_slow_hosts_wait_for_each_other_at_every_collective():
+    stack = find_stack("megatron-2021")
+
+    def with_skew(skew_s):
+        return replace(stack, coefficients=replace(stack.coefficients, skew_s=skew_s))
+
+    # Of a layer two results are reduced forward and two gradients backward; of the embedding
+    # one result, of the head one loss and one gradient. Four micro-batches, three more ranks.
+    collectives = 4 * (2 + 2) + 1 + 2
+    more_s = launch_s(with_skew(1e-3), tensor=4) - launch_s(with_skew(0.0), tensor=4)
+    assert more_s == pytest.approx(4 * collectives * 3 * 1e-3)
+    assert launch_s(with_skew(1e-3), tensor=1) == launch_s(with_skew(0.0), tensor=1)

@@ -40,6 +40,8 @@ class Coefficients:
         expert_imbalance: tokens of the busiest expert rank over the mean.
         launch_s: host time to launch one op's kernels in forward, and again for each of the
             two parts of its backward; the device waits where that takes longer than its work.
+        skew_s: wait for the latest host per tensor-parallel collective and further rank, where
+            the host is slower than the device.
         optimizer_traffic: bytes of the optimizer step against one pass over all states.
         step_fixed_s: host work per step.
         bucket_bytes: size of a gradient bucket, at which collectives are tuned.
@@ -63,6 +65,7 @@ class Coefficients:
     attention_half: float
     expert_imbalance: float
     launch_s: float
+    skew_s: float
     optimizer_traffic: float
     step_fixed_s: float
     bucket_bytes: float

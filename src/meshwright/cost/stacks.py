@@ -25,6 +25,7 @@ FAMILIES = ("family_efficiency", "family_half_scale")
 #: Keys of the file in other units than the field.
 UNITS = {
     "launch_us": ("launch_s", MICROSECOND),
+    "skew_us": ("skew_s", MICROSECOND),
     "step_fixed_ms": ("step_fixed_s", 1000 * MICROSECOND),
     "bucket_mib": ("bucket_bytes", float(MIB)),
 }

@@ -14,6 +14,7 @@ from meshwright.cost.communication import (
     ExpertCommunication,
     PassSeconds,
     TensorCommunication,
+    reduced_tensors,
 )
 from meshwright.cost.compute import ComputeModel, OpTime, tensor_bytes
 from meshwright.cost.device_models import DeviceModel
@@ -169,7 +170,8 @@ class BlockTable:
         backward_tensor_s = tensor.backward_s + np.where(full, tensor.forward_s, 0.0)
         backward_context_s = context.backward_s + np.where(full | selective, context.forward_s, 0.0)
         backward_expert_s = expert.backward_s + np.where(full, expert.forward_s, 0.0)
-        launch_s = self._launch_s()
+        forward_host_s, backward_host_s = self._host_s()
+        backward_host_s = backward_host_s + np.where(full, forward_host_s, 0.0)
         forward_device_s = forward + tensor.forward_s + context.forward_s + expert.forward_s
         backward_device_s = (
             backward + again + backward_tensor_s + backward_context_s + backward_expert_s
@@ -180,10 +182,8 @@ class BlockTable:
             forward_compute_s=forward,
             backward_compute_s=backward,
             recompute_s=again,
-            forward_launch_s=np.maximum(launch_s - forward_device_s, 0.0),
-            backward_launch_s=np.maximum(
-                launch_s * np.where(full, 3.0, 2.0) - backward_device_s, 0.0
-            ),
+            forward_launch_s=np.maximum(forward_host_s - forward_device_s, 0.0),
+            backward_launch_s=np.maximum(backward_host_s - backward_device_s, 0.0),
             forward_tensor_s=tensor.forward_s,
             backward_tensor_s=backward_tensor_s,
             forward_context_s=context.forward_s,
@@ -200,10 +200,17 @@ class BlockTable:
             ),
         )
 
-    def _launch_s(self) -> float:
-        """Host time to launch the forward of the block, which runs ahead of the device."""
-        launched = sum(not op.fused for op in self._block.ops)
-        return launched * self._model.coefficients.launch_s
+    def _host_s(self) -> tuple[FloatArray, FloatArray]:
+        """Host time to launch the forward and the backward of the block: shapes (R,).
+
+        The host runs ahead of the device; where it is the slower one, every tensor-parallel
+        collective also waits for the latest of its hosts.
+        """
+        c = self._model.coefficients
+        launches_s = sum(not op.fused for op in self._block.ops) * c.launch_s
+        skew_s: FloatArray = c.skew_s * (self._rows.configs.tensor - 1).astype(np.float64)
+        forward, backward = reduced_tensors(self._block)
+        return launches_s + len(forward) * skew_s, 2.0 * launches_s + len(backward) * skew_s
 
     def _communication(self) -> tuple[PassSeconds, PassSeconds, PassSeconds]:
         """Tensor, context and expert groups, for every row."""

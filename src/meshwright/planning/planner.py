@@ -80,37 +80,45 @@ def plan(
         )
     if not searched.result.best:
         raise explain_misfit(graph, machines, workload, allowed, searched)
-    excluded = list(searched.excluded)
-    candidates = searched.candidates
+    beyond = 0
     if allowed is not asked:
-        whole = UniformSpace(graph, machines, workload, asked, software.coefficients).candidates
-        excluded[RULE_INDEX["target"]] += whole - candidates
-        candidates = whole
+        whole = UniformSpace(graph, machines, workload, asked, software.coefficients)
+        beyond = whole.candidates - searched.candidates
     plans = _plans(searched, graph, software, top=top)
-    elapsed = time.perf_counter() - started
-    result = searched.result
+    return _result(searched, plans, beyond_target=beyond, search_s=time.perf_counter() - started)
+
+
+def _result(
+    searched: Searched, plans: list[Plan], *, beyond_target: int, search_s: float
+) -> PlanResult:
+    """The answer; ``beyond_target`` candidates are those that the target cannot express."""
+    space, result = searched.space, searched.result
+    excluded = list(searched.excluded)
+    excluded[RULE_INDEX["target"]] += beyond_target
+    best = plans[0]
+    bound_s = result.best[0].step_s
+    if not result.complete:
+        bound_s = roofline_s(best.model, best.cluster, best.workload)
     return PlanResult(
-        best=plans[0],
+        best=best,
         alternatives=tuple(plans[1:]),
         pareto=tuple(
             ParetoPoint(
-                strategy=searched.space.strategy(point),
+                strategy=space.strategy(point),
                 step_time_s=point.step_s,
                 peak_memory_bytes=point.peak_bytes,
             )
             for point in result.pareto
         ),
-        candidates=candidates,
+        candidates=searched.candidates + beyond_target,
         evaluated=result.evaluated,
         excluded=tuple(
             Exclusion(rule=rule.name, reason=rule.reason, count=count)
             for rule, count in zip(RULES, excluded, strict=True)
             if count
         ),
-        lower_bound_s=result.best[0].step_s
-        if result.complete
-        else roofline_s(graph, machines, workload),
-        search_s=elapsed,
+        lower_bound_s=bound_s,
+        search_s=search_s,
         complete=result.complete,
     )
 

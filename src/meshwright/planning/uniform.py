@@ -6,19 +6,19 @@ from meshwright.cluster import Cluster
 from meshwright.errors import StrategyError
 from meshwright.graph import ModelGraph
 from meshwright.search.facts import model_facts
-from meshwright.search.partitions import stage_devices
+from meshwright.search.partitions import stage_groups
 from meshwright.strategy import (
     MESH_AXES,
     ContextAlgorithm,
     Offload,
     Recompute,
-    RecomputeRun,
     Schedule,
     Stage,
     Strategy,
     Workload,
     balanced_chunks,
     check_axis_order,
+    equal_stages,
     stage_ranges,
 )
 
@@ -93,24 +93,21 @@ def uniform_strategy(  # noqa: PLR0913 - one keyword per dimension of the space
     if zero_stage is None:
         zero_stage = 1 if replicas * context > 1 else 0
     shard = _shard(replicas, data_shard, zero_stage=zero_stage)
-    stages = tuple(
-        Stage(
-            layers=own,
-            groups=tuple(t for t in range(mask.bit_length()) if mask >> t & 1),
-            tensor=tensor,
-            sequence_parallel=sequence_parallel,
-            context=context,
-            context_algorithm=context_algorithm,
-            expert=expert,
-            expert_tensor=expert_tensor,
-            data_replicate=replicas // shard,
-            data_shard=shard,
-            zero_stage=zero_stage,
-            recompute=(RecomputeRun(count=sum(b - a for a, b in own), mode=recompute),),
-            offload=offload,
-        )
-        for own, mask in zip(ranges, stage_devices(cluster, pipeline=pipeline), strict=True)
+    template = Stage(
+        layers=(),
+        tensor=tensor,
+        sequence_parallel=sequence_parallel,
+        context=context,
+        context_algorithm=context_algorithm,
+        expert=expert,
+        expert_tensor=expert_tensor,
+        data_replicate=replicas // shard,
+        data_shard=shard,
+        zero_stage=zero_stage,
+        offload=offload,
     )
+    groups = stage_groups(cluster, pipeline=pipeline)
+    stages = equal_stages(template, ranges, groups, recompute=recompute)
     return Strategy(
         stages=stages,
         micro_batch_size=micro_batch_size,

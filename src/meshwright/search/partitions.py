@@ -147,6 +147,14 @@ def stage_devices(cluster: Cluster, *, pipeline: int) -> list[int]:
     return masks
 
 
+def stage_groups(cluster: Cluster, *, pipeline: int) -> list[tuple[int, ...]]:
+    """For every stage, the groups whose devices run it."""
+    return [
+        tuple(t for t in range(len(cluster.groups)) if mask >> t & 1)
+        for mask in stage_devices(cluster, pipeline=pipeline)
+    ]
+
+
 def stage_speeds(cluster: Cluster, *, pipeline: int, precision: str) -> list[float]:
     """Speed of every stage: that of the slowest device that runs it."""
     speeds = [

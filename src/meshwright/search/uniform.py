@@ -20,7 +20,7 @@ from meshwright.search.partitions import (
     BlockCatalog,
     enumerate_partitions,
     partition_arrays,
-    stage_devices,
+    stage_groups,
 )
 from meshwright.search.placements import equivalent, place
 from meshwright.search.result import UniformCandidate
@@ -31,12 +31,12 @@ from meshwright.strategy import (
     ContextAlgorithm,
     Offload,
     Recompute,
-    RecomputeRun,
     Schedule,
     Space,
     Stage,
     Strategy,
     Workload,
+    equal_stages,
 )
 
 
@@ -276,30 +276,24 @@ class UniformSpace:
         partition = self.partitions[candidate.partition]
         data = int(self.shapes.data[s])
         shard = int(self.shapes.data_shard[s]) if state.zero_stage else 1
-        devices = stage_devices(self.cluster, pipeline=partition.pipeline)
-        stages = []
-        for ranges, mask in zip(partition.ranges(), devices, strict=True):
-            layers = sum(stop - start for start, stop in ranges)
-            stages.append(
-                Stage(
-                    layers=ranges,
-                    groups=tuple(t for t in range(mask.bit_length()) if mask >> t & 1),
-                    tensor=int(self.shapes.tensor[s]),
-                    sequence_parallel=bool(self.shapes.sequence_parallel[s]),
-                    context=int(self.shapes.context[s]),
-                    context_algorithm=list(ContextAlgorithm)[int(self.shapes.context_algorithm[s])],
-                    expert=int(self.shapes.expert[s]),
-                    expert_tensor=int(self.shapes.expert_tensor[s]),
-                    data_replicate=data // shard,
-                    data_shard=shard,
-                    zero_stage=state.zero_stage,
-                    recompute=(RecomputeRun(count=layers, mode=local.recompute),),
-                    offload=state.offload,
-                )
-            )
+        template = Stage(
+            layers=(),
+            tensor=int(self.shapes.tensor[s]),
+            sequence_parallel=bool(self.shapes.sequence_parallel[s]),
+            context=int(self.shapes.context[s]),
+            context_algorithm=list(ContextAlgorithm)[int(self.shapes.context_algorithm[s])],
+            expert=int(self.shapes.expert[s]),
+            expert_tensor=int(self.shapes.expert_tensor[s]),
+            data_replicate=data // shard,
+            data_shard=shard,
+            zero_stage=state.zero_stage,
+            offload=state.offload,
+        )
+        groups = stage_groups(self.cluster, pipeline=partition.pipeline)
+        stages = equal_stages(template, partition.ranges(), groups, recompute=local.recompute)
         interleaved = partition.virtual_stages > 1
         return Strategy(
-            stages=tuple(stages),
+            stages=stages,
             micro_batch_size=local.micro_batch,
             micro_batches=self.workload.global_batch_size // (data * local.micro_batch),
             schedule=Schedule.INTERLEAVED if interleaved else Schedule.ONE_F_ONE_B,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from meshwright.strategy.equal_stages import equal_stages
 from meshwright.strategy.mesh import (
     AXIS_ORDERS,
     MESH_AXES,
@@ -47,6 +48,7 @@ __all__ = [
     "Workload",
     "balanced_chunks",
     "check_axis_order",
+    "equal_stages",
     "find_target",
     "mesh_of",
     "stage_ranges",

@@ -79,69 +79,14 @@ class MoeSpec:
 
 def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
     """Router, dispatch, experts, combine and shared expert."""
-    router = b.axis(f"{prefix}router_expert", spec.experts)
-    expert = b.axis(f"{prefix}expert", spec.experts, Split.EXPERT)
-    width = b.axis(f"{prefix}expert_ffn", spec.width, Split.EXPERT_TENSOR)
-    b.axis(CHOICE, spec.top_k)
-    seq = b.dims(x)[1]
-
-    logits = b.matmul(
-        f"{prefix}router", x, contract=("hidden",), produce=(router,), bias=spec.router_bias
-    )
-    weights = b.activation(f"{prefix}weights", (BATCH, seq, CHOICE))
-    b.op(
-        f"{prefix}top_k",
-        OpKind.ROUTER,
-        (logits,),
-        (weights,),
-        terms=(Term(factor=4.0, axes=b.dims(logits)),),
-        saved=(logits, weights),
-    )
+    weights = _route(b, x, spec, prefix=prefix)
     inner, entering = "hidden", x
     if spec.latent is not None:
         inner = b.axis(f"{prefix}latent", spec.latent)
         entering = b.matmul(
             f"{prefix}into_latent", x, contract=("hidden",), produce=(inner,), bias=spec.latent_bias
         )
-    routed = b.activation(f"{prefix}routed", (BATCH, seq, CHOICE, inner))
-    b.op(f"{prefix}dispatch", OpKind.DISPATCH, (entering,), (routed,))
-
-    def into(name: str, *, fused: bool = False) -> str:
-        return b.matmul(
-            f"{prefix}{name}",
-            routed,
-            contract=(inner,),
-            produce=(width,),
-            per=(expert,),
-            bias=spec.expert_bias,
-            kind=OpKind.GROUPED_MATMUL,
-            fused=fused,
-        )
-
-    if spec.gated:
-        gate, up = into("expert_gate"), into("expert_up", fused=True)
-        y = b.elementwise(f"{prefix}expert_activation", (gate, up), saved=(gate, up), factor=6.0)
-    else:
-        up = into("expert_up")
-        y = b.elementwise(f"{prefix}expert_activation", (up,), saved=(up,), factor=8.0)
-    y = b.matmul(
-        f"{prefix}expert_down",
-        y,
-        contract=(width,),
-        produce=(inner,),
-        per=(expert,),
-        bias=spec.expert_bias,
-        kind=OpKind.GROUPED_MATMUL,
-    )
-    combined = b.activation(f"{prefix}combined", (BATCH, seq, inner))
-    b.op(
-        f"{prefix}combine",
-        OpKind.COMBINE,
-        (y, weights),
-        (combined,),
-        terms=(Term(factor=2.0, axes=b.dims(y)),),
-        saved=(y,),
-    )
+    combined = _experts(b, entering, weights, spec, inner=inner, prefix=prefix)
     if spec.latent is not None:
         combined = b.matmul(
             f"{prefix}out_of_latent",
@@ -152,6 +97,72 @@ def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
         )
     if not spec.shared_width:
         return combined
+    return b.elementwise(f"{prefix}sum", (combined, _shared(b, x, spec, prefix=prefix)))
+
+
+def _route(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str) -> str:
+    """Logits of all experts, and the weights of the chosen ones."""
+    router = b.axis(f"{prefix}router_expert", spec.experts)
+    b.axis(CHOICE, spec.top_k)
+    logits = b.matmul(
+        f"{prefix}router", x, contract=("hidden",), produce=(router,), bias=spec.router_bias
+    )
+    weights = b.activation(f"{prefix}weights", (BATCH, b.dims(x)[1], CHOICE))
+    b.op(
+        f"{prefix}top_k",
+        OpKind.ROUTER,
+        (logits,),
+        (weights,),
+        terms=(Term(factor=4.0, axes=b.dims(logits)),),
+        saved=(logits, weights),
+    )
+    return weights
+
+
+def _experts(
+    b: BlockBuilder, x: str, weights: str, spec: MoeSpec, *, inner: str, prefix: str
+) -> str:
+    """Tokens to their experts, through them, and back."""
+    expert = b.axis(f"{prefix}expert", spec.experts, Split.EXPERT)
+    width = b.axis(f"{prefix}expert_ffn", spec.width, Split.EXPERT_TENSOR)
+    seq = b.dims(x)[1]
+    routed = b.activation(f"{prefix}routed", (BATCH, seq, CHOICE, inner))
+    b.op(f"{prefix}dispatch", OpKind.DISPATCH, (x,), (routed,))
+
+    def grouped(name: str, y: str, contract: str, produce: str, *, fused: bool = False) -> str:
+        return b.matmul(
+            f"{prefix}{name}",
+            y,
+            contract=(contract,),
+            produce=(produce,),
+            per=(expert,),
+            bias=spec.expert_bias,
+            kind=OpKind.GROUPED_MATMUL,
+            fused=fused,
+        )
+
+    if spec.gated:
+        gate = grouped("expert_gate", routed, inner, width)
+        up = grouped("expert_up", routed, inner, width, fused=True)
+        y = b.elementwise(f"{prefix}expert_activation", (gate, up), saved=(gate, up), factor=6.0)
+    else:
+        up = grouped("expert_up", routed, inner, width)
+        y = b.elementwise(f"{prefix}expert_activation", (up,), saved=(up,), factor=8.0)
+    y = grouped("expert_down", y, width, inner)
+    combined = b.activation(f"{prefix}combined", (BATCH, seq, inner))
+    b.op(
+        f"{prefix}combine",
+        OpKind.COMBINE,
+        (y, weights),
+        (combined,),
+        terms=(Term(factor=2.0, axes=b.dims(y)),),
+        saved=(y,),
+    )
+    return combined
+
+
+def _shared(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str) -> str:
+    """The expert that every token visits."""
     shared = mlp(
         b,
         x,
@@ -160,8 +171,8 @@ def moe(b: BlockBuilder, x: str, spec: MoeSpec, *, prefix: str = "moe_") -> str:
         bias=spec.shared_bias,
         prefix=f"{prefix}shared_",
     )
-    if spec.shared_gate:
-        one = b.axis(f"{prefix}one", 1)
-        scalar = b.matmul(f"{prefix}shared_gate_logit", x, contract=("hidden",), produce=(one,))
-        shared = b.elementwise(f"{prefix}shared_gated", (shared, scalar), saved=(shared, scalar))
-    return b.elementwise(f"{prefix}sum", (combined, shared))
+    if not spec.shared_gate:
+        return shared
+    one = b.axis(f"{prefix}one", 1)
+    scalar = b.matmul(f"{prefix}shared_gate_logit", x, contract=("hidden",), produce=(one,))
+    return b.elementwise(f"{prefix}shared_gated", (shared, scalar), saved=(shared, scalar))
