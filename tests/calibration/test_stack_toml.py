@@ -27,7 +27,7 @@ def fitted_stacks(draw):
     return base, slots, values
 
 
-@given(case=fitted_stacks(), source=st.text(min_size=1), cut=st.integers(0, 14))
+@given(case=fitted_stacks(), source=st.text(min_size=1), cut=st.integers(0, len(PARAMETERS)))
 def test_round_trip(case, source, cut):
     base, slots, values = case
     coefficients = with_values(base.coefficients, values)

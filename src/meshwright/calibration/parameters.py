@@ -65,6 +65,7 @@ PARAMETERS = (
         least_rows=1,
     ),
     Parameter(name="launch_s", low=1e-6, high=1e-3, spread=0.5, neutral=30e-6, least_rows=1),
+    Parameter(name="skew_s", low=1e-6, high=2e-4, spread=0.5, neutral=20e-6, least_rows=_SOME),
     Parameter(
         name="family_half_scale",
         place=Place.FAMILY,

@@ -29,7 +29,7 @@ _SHARES = (
     *("tensor_hidden", "context_hidden", "expert_hidden", "scan_efficiency", "memory_reserve"),
 )
 #: Coefficients that may be 0 besides the shares: then there is none of what they stand for.
-_MAY_BE_ZERO = ("launch_us", "step_fixed_ms", "attention_extra", "attention_half")
+_MAY_BE_ZERO = ("launch_us", "skew_us", "step_fixed_ms", "attention_extra", "attention_half")
 #: Factors beyond it, and hosts slower than it in their own unit, are mistyped.
 _MOST = 1e6
 
