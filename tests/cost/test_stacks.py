@@ -132,3 +132,21 @@ def test_kept_activations_scale_and_the_working_set_does_not():
     logits /= strategy.stages[-1].tensor * strategy.stages[-1].context
     assert more.temporaries_bytes - last.temporaries_bytes == pytest.approx(6.0 * logits)
     assert more.parameters_bytes == last.parameters_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (DEFAULT_STACK, ["2 + 4 + 12 bytes per parameter"]),
+        ("internevo", ["2 + 2 + 22 bytes per parameter", "copies 10 bytes per parameter"]),
+        ("megatron-deepspeed", ["2 + 7 + 12 bytes per parameter", "1.3 times their tensors"]),
+        ("torchtitan", ["0.87 times their tensors", "4 bytes per logit"]),
+        ("torchtitan-2024", ["14 bytes per logit"]),
+    ],
+)
+def test_what_a_stack_holds_is_said(name, said):
+    space = meshwright.Space(zero_stages=(1,))
+    plan = meshwright.plan("llama-3.1-8b", "1x8xH100", WORK, space=space, stack=name).best
+    text = " ".join(plan.assumptions)
+    assert all(words in text for words in said), text
+    assert ("Kept activations" in text) == (find_stack(name).coefficients.activation_scale != 1)
