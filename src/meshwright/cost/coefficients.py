@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from meshwright.cost.step import OverlapFactors
+from meshwright.errors import WorkloadError
 from meshwright.provenance import Source
 
 #: Fields that are tables, by device family or by precision; what they lack has its default.
@@ -95,4 +96,10 @@ class Coefficients:
     def __post_init__(self) -> None:
         explained = set(self.sources) | {"sources", "family_efficiency", "family_half_scale"}
         missing = {f.name for f in fields(self)} - explained
-        assert not missing, f"coefficients without a source: {sorted(missing)}"
+        if missing:
+            raise WorkloadError(
+                f"coefficients without a source: {', '.join(sorted(missing))}",
+                where="stack.coefficients.sources",
+                allowed="a kind and a text for every number",
+                fix="say where each number comes from",
+            )
