@@ -142,6 +142,24 @@ def test_the_head_keeps_nothing_between_micro_batches():
     assert found.transient_bytes[0] == s * (2 * h + 2 * h + 2 * v + 4 * v) + s * (2 * h + 2 * v)
 
 
+@pytest.mark.parametrize("extra", [-4.0, 6.0])
+def test_what_a_stack_adds_to_the_loss_counts_per_logit(extra):
+    s, v = 256, 1000
+    local = shapes(head_block(vocab=v, hidden=128, tied=False), seq_length=s, tensor=4)
+    work = Workload(global_batch_size=1, seq_length=s)
+    plain = block_memory(local, work, Recompute.NONE)
+    found = block_memory(local, work, Recompute.NONE, loss_extra_bytes=extra)
+    assert found.transient_bytes[0] - plain.transient_bytes[0] == extra * s * v / 4
+
+
+def test_a_layer_has_no_loss():
+    s = 256
+    local = shapes(gpt_layer(hidden=128, heads=8), seq_length=s)
+    work = Workload(global_batch_size=1, seq_length=s)
+    plain = block_memory(local, work, Recompute.FULL)
+    assert block_memory(local, work, Recompute.FULL, loss_extra_bytes=6.0) == plain
+
+
 def test_embeddings_keep_their_tokens():
     s = 256
     block = embedding_block(vocab=1000, hidden=64)

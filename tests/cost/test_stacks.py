@@ -113,3 +113,40 @@ def test_slow_hosts_wait_for_each_other_at_every_collective():
     more_s = launch_s(with_skew(1e-3), tensor=4) - launch_s(with_skew(0.0), tensor=4)
     assert more_s == pytest.approx(4 * collectives * 3 * 1e-3)
     assert launch_s(with_skew(1e-3), tensor=1) == launch_s(with_skew(0.0), tensor=1)
+
+
+def test_kept_activations_scale_and_the_working_set_does_not():
+    stack = find_stack(DEFAULT_STACK)
+    scaled = replace(
+        stack, coefficients=replace(stack.coefficients, activation_scale=1.5, loss_extra_bytes=6.0)
+    )
+    strategy = meshwright.plan("llama-3.1-8b", "1x8xH100", WORK).best.strategy
+    found, other = (
+        meshwright.estimate("llama-3.1-8b", "1x8xH100", WORK, strategy, stack=s).prediction.memory
+        for s in (stack, scaled)
+    )
+    # One stage holds the head, whose loss is the largest working set.
+    last, more = found[-1], other[-1]
+    assert more.activations_bytes == pytest.approx(1.5 * last.activations_bytes)
+    logits = WORK.seq_length * strategy.micro_batch_size * 128256
+    logits /= strategy.stages[-1].tensor * strategy.stages[-1].context
+    assert more.temporaries_bytes - last.temporaries_bytes == pytest.approx(6.0 * logits)
+    assert more.parameters_bytes == last.parameters_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (DEFAULT_STACK, ["2 + 4 + 12 bytes per parameter"]),
+        ("internevo", ["2 + 2 + 22 bytes per parameter", "copies 10 bytes per parameter"]),
+        ("megatron-deepspeed", ["2 + 7 + 12 bytes per parameter", "1.3 times their tensors"]),
+        ("torchtitan", ["0.87 times their tensors", "4 bytes per logit"]),
+        ("torchtitan-2024", ["14 bytes per logit"]),
+    ],
+)
+def test_what_a_stack_holds_is_said(name, said):
+    space = meshwright.Space(zero_stages=(1,))
+    plan = meshwright.plan("llama-3.1-8b", "1x8xH100", WORK, space=space, stack=name).best
+    text = " ".join(plan.assumptions)
+    assert all(words in text for words in said), text
+    assert ("Kept activations" in text) == (find_stack(name).coefficients.activation_scale != 1)

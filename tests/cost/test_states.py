@@ -8,7 +8,7 @@ import pytest
 
 from meshwright.cost.collectives import Network
 from meshwright.cost.device_models import DeviceModel
-from meshwright.cost.stacks import MODERN
+from meshwright.cost.stacks import DEFAULT_STACK, MODERN, find_stack
 from meshwright.cost.states import HOST_BYTES_PER_S, optimizer_s_per_parameter, state_mode
 from meshwright.cost.step import stage_memory
 from meshwright.strategy import OPTIMIZERS, PRECISIONS, Offload, Workload
@@ -32,11 +32,12 @@ def stage(*, dense, expert=0.0, shards=1, expert_shards=1):
     )
 
 
-def states(terms, *, zero_stage, offload=Offload.NONE, **work):
+def states(terms, *, zero_stage, offload=Offload.NONE, stack=DEFAULT_STACK, **work):
+    coefficients = find_stack(stack).coefficients
     workload = Workload(global_batch_size=1, seq_length=1, **work)
     found = stage_memory(
         terms,
-        state_mode(workload, zero_stage=zero_stage, offload=offload),
+        state_mode(workload, zero_stage=zero_stage, offload=offload, coefficients=coefficients),
         stages=1,
         virtual_stages=1,
         micro_batches=1,
@@ -118,7 +119,11 @@ def test_which_collectives_each_stage_runs():
         "gather_per_micro_batch",
     )
     found = [
-        {n for n in names if getattr(state_mode(work, zero_stage=z, offload=Offload.NONE), n)}
+        {
+            n
+            for n in names
+            if getattr(state_mode(work, zero_stage=z, offload=Offload.NONE, coefficients=MODERN), n)
+        }
         for z in range(4)
     ]
     assert found == [
@@ -133,7 +138,7 @@ def test_full_sharding_needs_buffers_for_the_gathered_blocks():
     work = Workload(global_batch_size=1, seq_length=1)
 
     def buffers(zero_stage):
-        mode = state_mode(work, zero_stage=zero_stage, offload=Offload.NONE)
+        mode = state_mode(work, zero_stage=zero_stage, offload=Offload.NONE, coefficients=MODERN)
         terms = stage(dense=1000.0, shards=8)  # the largest block has 500
         return stage_memory(terms, mode, stages=1, virtual_stages=1, micro_batches=1).buffers_bytes
 
@@ -154,3 +159,59 @@ def test_offloaded_optimizer_time_by_hand():
     work = Workload(global_batch_size=1, seq_length=1)
     found = optimizer_s_per_parameter(work, device_model(device), offload=Offload.OPTIMIZER)
     assert found == pytest.approx((4 + 2) / 50e9 + 30 / HOST_BYTES_PER_S)
+
+
+@pytest.mark.parametrize(
+    ("stack", "zero_stage", "precision", "whole", "divided"),
+    [
+        # DeepSpeed's fp16 optimizer: fp16 parameters and gradients; master, moments and an
+        # fp32 gradient of the part.
+        ("megatron-deepspeed", 1, "fp16", 2 + 2, 4 + 8 + 4),
+        # Its bf16 optimizer of 2022: bf16 and fp32 gradients whole, and one byte unexplained.
+        ("megatron-deepspeed", 1, "bf16", 2 + 2 + 4 + 1, 4 + 8),
+        # PyTorch FSDP: fp32 shards are the parameters; no second master copy.
+        ("fsdp", 3, "bf16", 0, 4 + 4 + 8),
+        ("torchtitan", 3, "bf16", 0, 4 + 4 + 8),
+        ("deepspeed", 3, "bf16", 0, 2 + 4 + 12),
+        # Below ZeRO-3 there are no fp32 shards to train.
+        ("fsdp", 2, "bf16", 2, 4 + 12),
+        # Alpa: fp16 gradients stay whole under every stage.
+        ("alpa", 2, "fp16", 2 + 2, 12),
+        ("alpa", 3, "fp16", 2, 2 + 12),
+        # InternEvo: the step adds a flat bf16 and an fp32 gradient and one fp32 temporary.
+        ("internevo", 1, "bf16", 2 + 2, 12 + 2 + 4 + 4),
+        ("internevo-fsdp", 3, "bf16", 0, 2 + 2 + 12 + 2 + 4 + 4),
+    ],
+)
+def test_what_each_stack_keeps(stack, zero_stage, precision, whole, divided):
+    psi, n = 1000.0, 8
+    terms = stage(dense=psi, shards=n)
+    found = states(terms, zero_stage=zero_stage, stack=stack, precision=precision)
+    assert sum(found) == psi * (whole + divided / n)
+
+
+def test_fp32_training_has_no_master_copy_to_shard():
+    terms = stage(dense=1000.0, shards=8)
+    found = states(terms, zero_stage=3, stack="fsdp", precision="fp32")
+    assert found == states(terms, zero_stage=3, precision="fp32")
+
+
+def test_offload_takes_the_copies_of_the_step_along():
+    terms = stage(dense=1000.0, shards=8)
+    found = states(terms, zero_stage=1, stack="internevo", offload=Offload.OPTIMIZER)
+    assert found == (2000.0, 2000.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("stack", "precision", "wire_bytes"),
+    [
+        ("megatron-core", "bf16", 4),
+        ("megatron-deepspeed", "fp16", 2),
+        ("megatron-deepspeed", "bf16", 4),
+    ],
+)
+def test_a_gradient_travels_as_kept_but_no_wider_than_the_recipe(stack, precision, wire_bytes):
+    work = Workload(global_batch_size=1, seq_length=1, precision=precision)
+    coefficients = find_stack(stack).coefficients
+    mode = state_mode(work, zero_stage=1, offload=Offload.NONE, coefficients=coefficients)
+    assert mode.reduce_bytes == wire_bytes

@@ -20,7 +20,7 @@ def problem(make_runs, **cells):
     [
         ("Megatron-LM", "A100", "", "megatron-2021", "unfused"),
         ("Megatron-LM", "H100", "", "megatron-core", "fused"),
-        ("Megatron-DeepSpeed", "A100", "", "megatron-2021", "unfused"),
+        ("Megatron-DeepSpeed", "A100", "", "megatron-deepspeed", "unfused"),
         ("Megatron-Bridge", "GB200", "", "megatron-core", "fused"),
         ("NeMo", "H100", "", "megatron-core", "fused"),
         *(
@@ -36,7 +36,7 @@ def problem(make_runs, **cells):
         ("MindSpeed-LLM/ModelLink (Megatron core)", "910B", "", "mindspeed", "unfused"),
         ("MindSpeed-LLM/ModelLink", "910B", "use-flash-attn", "mindspeed", "fused"),
         ("LiBai (OneFlow)", "V100", "", "eager-2021", "unfused"),
-        ("Alpa intra-op: parax.zero_2", "V100", "", "eager-2021", "unfused"),
+        ("Alpa intra-op: parax.zero_2", "V100", "", "alpa", "unfused"),
         ("something new", "H100", "", DEFAULT_STACK, "fused"),
         ("something new", "V100", "", DEFAULT_STACK, "unfused"),
         ("", "T4", "", DEFAULT_STACK, "unfused"),
@@ -102,3 +102,24 @@ def test_a_problem_that_cannot_be_built_has_a_reason(make_runs, cells, key):
     with pytest.raises(RowSkippedError) as caught:
         problem(make_runs, **cells)
     assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "stack"),
+    [
+        ("2024-12-26", "", "torchtitan-2024"),
+        ("2024-12-26", "torch.compile", "torchtitan-2024+compile"),
+        ("2025-06-13", "torch.compile", "torchtitan+compile"),
+        ("", "", "torchtitan"),
+    ],
+)
+def test_a_loss_that_is_not_compiled_has_a_profile(make_runs, version, flags, stack):
+    found = problem(
+        make_runs, framework="torchtitan", framework_version=version, overlap_flags=flags
+    )
+    assert found.stack == stack
+
+
+@pytest.mark.parametrize(("fsdp", "stack"), [("1.0", "internevo-fsdp"), ("0.0", "internevo")])
+def test_the_wrapper_decides_what_internevo_keeps(make_runs, fsdp, stack):
+    assert problem(make_runs, framework="InternEvo", fsdp=fsdp, zero_stage="1").stack == stack

@@ -41,6 +41,32 @@ def test_the_ends_of_a_pipeline_may_have_no_layer(make_runs):
 
 
 @pytest.mark.parametrize(
+    ("framework", "layers", "sizes"),
+    [
+        ("Megatron-DeepSpeed", 11, [3, 3, 3, 2]),
+        ("Megatron-LM", 11, [3, 3, 3, 2]),
+        ("Megatron-DeepSpeed", 13, [4, 4, 4, 1]),  # fills from the first
+        ("Megatron-LM", 13, [3, 4, 3, 3]),
+        ("Megatron-DeepSpeed", 14, [3, 4, 4, 3]),  # 16 with embedding and loss
+        ("Megatron-DeepSpeed", 9, [2, 3, 2, 2]),  # 3 + 3 + 3 leave none for the last
+    ],
+)
+def test_how_layers_are_cut(make_runs, framework, layers, sizes):
+    found = strategy(
+        make_runs, layers=layers, framework=framework, tp=1, pp=4, dp=2, global_batch=32
+    )
+    assert [stage.num_layers for stage in found.stages] == sizes
+
+
+def test_alpas_heuristic_divides_every_tensor_over_all_devices(make_runs):
+    cells = {"tp": 1, "pp": 1, "dp": 8, "micro_batch": 1, "global_batch": 8, "zero_stage": ""}
+    found = strategy(make_runs, framework="Alpa intra-op: parax.heuristic", **cells)
+    assert (found.stages[0].tensor, found.data, found.micro_batch_size) == (8, 1, 8)
+    other = strategy(make_runs, framework="Alpa intra-op: parax.data_parallel", **cells)
+    assert (other.stages[0].tensor, other.data, other.micro_batch_size) == (1, 8, 1)
+
+
+@pytest.mark.parametrize(
     ("cells", "zero", "shard"),
     [
         ({"zero_stage": ""}, 0, 1),

@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from meshwright.cost.step import OverlapFactors
+from meshwright.errors import WorkloadError
 from meshwright.provenance import Source
+
+#: Fields that are tables, by device family or by precision; what they lack has its default.
+TABLES = ("family_efficiency", "family_half_scale", "gradient_bytes", "state_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,16 @@ class Coefficients:
         step_fixed_s: host work per step.
         bucket_bytes: size of a gradient bucket, at which collectives are tuned.
         memory_reserve: share of the device memory lost to allocator fragmentation.
+        gradient_bytes: bytes per parameter that gradients take, by precision, where that is
+            not what the recipe says; with whatever else no rank divides.
+        state_bytes: the same for optimizer state, which ZeRO divides.
+        gradient_stage: ZeRO stage from which a rank keeps a part of the gradients only.
+        sharded_master: 1 where the divided parameters of ZeRO-3 are the fp32 master copy.
+        step_copy_bytes: of each parameter that a rank owns, allocated by the optimizer's step.
+        activation_scale: memory of what a layer keeps for its backward, against its tensors:
+            more where blocks are rounded and pipelines copy, less where a compiler recomputes.
+        loss_extra_bytes: per logit at the peak of the loss, beyond the logits, their gradient
+            and one fp32 copy.
         sources: origin of every number, by field name.
     """
 
@@ -70,9 +84,22 @@ class Coefficients:
     step_fixed_s: float
     bucket_bytes: float
     memory_reserve: float
+    gradient_bytes: Mapping[str, float] = field(hash=False)
+    state_bytes: Mapping[str, float] = field(hash=False)
+    gradient_stage: float
+    sharded_master: float
+    step_copy_bytes: float
+    activation_scale: float
+    loss_extra_bytes: float
     sources: Mapping[str, Source] = field(hash=False, repr=False)
 
     def __post_init__(self) -> None:
         explained = set(self.sources) | {"sources", "family_efficiency", "family_half_scale"}
         missing = {f.name for f in fields(self)} - explained
-        assert not missing, f"coefficients without a source: {sorted(missing)}"
+        if missing:
+            raise WorkloadError(
+                f"coefficients without a source: {', '.join(sorted(missing))}",
+                where="stack.coefficients.sources",
+                allowed="a kind and a text for every number",
+                fix="say where each number comes from",
+            )

@@ -64,17 +64,37 @@ def _working(shapes: LocalShapes, workload: Workload) -> FloatArray:
     return largest
 
 
-def block_memory(shapes: LocalShapes, workload: Workload, recompute: Recompute) -> BlockMemory:
+def _logits(shapes: LocalShapes) -> FloatArray:
+    """Elements that the losses of a block are taken over."""
+    total: FloatArray = np.zeros(len(shapes.configs))
+    for op in shapes.block.ops:
+        if op.kind is OpKind.LOSS:
+            total = total + shapes.elements(op.inputs[0].tensor)
+    return total
+
+
+def block_memory(
+    shapes: LocalShapes,
+    workload: Workload,
+    recompute: Recompute,
+    *,
+    loss_extra_bytes: float = 0.0,
+) -> BlockMemory:
     """Kept and transient bytes of one block under one recomputation mode.
 
     What a layer recomputes is alive while its backward runs: it is transient. The head runs
-    its backward at once after its forward, so what it saves is transient as well.
+    its backward at once after its forward, so what it saves is transient as well, and so are
+    ``loss_extra_bytes`` per logit that the stack's loss needs beyond logits, their gradient and
+    one fp32 copy.
     """
     block, kernel = shapes.block, workload.attention
     everything = _total(shapes, saved_tensors(block, kernel, Recompute.NONE), workload)
     working = _working(shapes, workload)
     if block.role is BlockRole.HEAD:
-        return BlockMemory(kept_bytes=np.zeros_like(working), transient_bytes=everything + working)
+        extra = loss_extra_bytes * _logits(shapes)
+        return BlockMemory(
+            kept_bytes=np.zeros_like(working), transient_bytes=everything + working + extra
+        )
     kept = _total(shapes, saved_tensors(block, kernel, recompute), workload)
     return BlockMemory(kept_bytes=kept, transient_bytes=working + everything - kept)
 

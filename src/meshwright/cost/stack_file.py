@@ -13,8 +13,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import NoReturn
 
-from meshwright.cost.coefficients import Coefficients
-from meshwright.cost.stacks import FAMILIES, OVERLAP, UNITS, Stack, build_stack, find_stack
+from meshwright.cost.coefficients import TABLES, Coefficients
+from meshwright.cost.stacks import OVERLAP, UNITS, Stack, build_stack, find_stack
 from meshwright.errors import FileError, WorkloadError, nearest
 from meshwright.files import read_text
 from meshwright.provenance import Provenance
@@ -26,10 +26,20 @@ LIMIT_BYTES = MIB
 #: Shares of something; every other coefficient is a factor, a time or a size.
 _SHARES = (
     *OVERLAP,
-    *("tensor_hidden", "context_hidden", "expert_hidden", "scan_efficiency", "memory_reserve"),
+    *(
+        "tensor_hidden",
+        "context_hidden",
+        "expert_hidden",
+        "scan_efficiency",
+        "memory_reserve",
+        "sharded_master",
+    ),
 )
 #: Coefficients that may be 0 besides the shares: then there is none of what they stand for.
-_MAY_BE_ZERO = ("launch_us", "skew_us", "step_fixed_ms", "attention_extra", "attention_half")
+_MAY_BE_ZERO = (
+    *("launch_us", "skew_us", "step_fixed_ms", "attention_extra", "attention_half"),
+    *("gradient_stage", "step_copy_bytes", "loss_extra_bytes"),
+)
 #: Factors beyond it, and hosts slower than it in their own unit, are mistyped.
 _MOST = 1e6
 
@@ -114,9 +124,9 @@ def _check_values(entries: object, *, where: str) -> None:
             _refuse("the values have no text", where=place, allowed="where they come from")
         _check_keys(entry, ("kind", "text", *KEYS), where=place)
         for key, value in entry.items():
-            if key in FAMILIES:
+            if key in TABLES:
                 if not isinstance(value, dict):
-                    _refuse(f"{key} is no table", where=place, allowed="factors by device family")
+                    _refuse(f"{key} is no table", where=place, allowed="numbers by name")
                 for family, factor in value.items():
                     _check_number(key, factor, where=f"{place}.{key}.{family}")
             elif key not in ("kind", "text"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
 
-from meshwright.cost.coefficients import Coefficients
+from meshwright.cost.coefficients import TABLES, Coefficients
 from meshwright.cost.step import OverlapFactors
 from meshwright.errors import WorkloadError, nearest
 from meshwright.provenance import Provenance, Source
@@ -20,8 +20,6 @@ DEFAULT_STACK = "megatron-core"
 
 #: Keys of the file for the shares of ``OverlapFactors``.
 OVERLAP = tuple(f"overlap_{f.name}" for f in fields(OverlapFactors))
-#: Keys whose values are tables by device family.
-FAMILIES = ("family_efficiency", "family_half_scale")
 #: Keys of the file in other units than the field.
 UNITS = {
     "launch_us": ("launch_s", MICROSECOND),
@@ -61,19 +59,19 @@ def build_stack(name: str, row: Mapping[str, object], base: Stack | None) -> Sta
     """A stack from its table, which is checked already, and the stack that it inherits from."""
     values: dict[str, float] = {}
     sources: dict[str, Source] = {}
-    families: dict[str, dict[str, float]] = {key: {} for key in FAMILIES}
+    tables: dict[str, dict[str, float]] = {key: {} for key in TABLES}
     if base is not None:
         values = _flat(base.coefficients)
-        families = {key: dict(getattr(base.coefficients, key)) for key in FAMILIES}
+        tables = {key: dict(getattr(base.coefficients, key)) for key in TABLES}
         sources = {
             key: source.inherited(base.name) for key, source in base.coefficients.sources.items()
         }
     for entry in _tables(row, "values"):
         source = Source(kind=Provenance(str(entry["kind"])), text=str(entry["text"]))
         for key, value in entry.items():
-            if key in FAMILIES:
+            if key in TABLES:
                 assert isinstance(value, dict), f"stacks.toml: {name}.{key} is no table"
-                families[key] |= {str(family): float(share) for family, share in value.items()}
+                tables[key] |= {str(name): float(share) for name, share in value.items()}
                 sources[key] = source
             elif key not in ("kind", "text"):
                 assert isinstance(value, int | float), f"stacks.toml: {name}.{key} is no number"
@@ -84,7 +82,7 @@ def build_stack(name: str, row: Mapping[str, object], base: Stack | None) -> Sta
         name=name,
         title=str(row["title"]),
         attention=AttentionKernel(str(row["attention"])),
-        coefficients=_coefficients(values, families, sources),
+        coefficients=_coefficients(values, tables, sources),
     )
 
 
@@ -98,14 +96,14 @@ def _flat(coefficients: Coefficients) -> dict[str, float]:
     flat = {
         f.name: getattr(coefficients, f.name)
         for f in fields(Coefficients)
-        if f.name not in ("overlap", "sources", *FAMILIES)
+        if f.name not in ("overlap", "sources", *TABLES)
     }
     return flat | {key: getattr(coefficients.overlap, key[8:]) for key in OVERLAP}
 
 
 def _coefficients(
     values: Mapping[str, float],
-    families: Mapping[str, Mapping[str, float]],
+    tables: Mapping[str, Mapping[str, float]],
     sources: Mapping[str, Source],
 ) -> Coefficients:
     overlap = OverlapFactors(**{key[8:]: values[key] for key in OVERLAP})
@@ -113,8 +111,10 @@ def _coefficients(
     return Coefficients(
         overlap=overlap,
         sources=sources,
-        family_efficiency=families["family_efficiency"],
-        family_half_scale=families["family_half_scale"],
+        family_efficiency=tables["family_efficiency"],
+        family_half_scale=tables["family_half_scale"],
+        gradient_bytes=tables["gradient_bytes"],
+        state_bytes=tables["state_bytes"],
         **plain,
     )
 

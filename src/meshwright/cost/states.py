@@ -8,6 +8,7 @@ section 3 and figure 1, with fp32 gradients as Megatron-LM accumulates them): st
 
 from __future__ import annotations
 
+from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.device_models import DeviceModel
 from meshwright.cost.step import StateMode
 from meshwright.strategy import Offload, Workload
@@ -18,16 +19,29 @@ from meshwright.units import GIGA
 HOST_BYTES_PER_S = 25 * GIGA
 
 
-def state_mode(workload: Workload, *, zero_stage: int, offload: Offload) -> StateMode:
-    """Where states live and which collectives keep them equal, for one ZeRO stage."""
-    recipe = workload.recipe
+def state_mode(
+    workload: Workload, *, zero_stage: int, offload: Offload, coefficients: Coefficients
+) -> StateMode:
+    """Where states live and which collectives keep them equal, for one ZeRO stage.
+
+    What a stack keeps beside or instead of the recipe's copies comes from its coefficients.
+    With the states on the host, the step and its copies are there too.
+    """
+    recipe, precision = workload.recipe, workload.precision
+    states = coefficients.state_bytes.get(precision, workload.optimizer_bytes)
+    gradient_bytes = coefficients.gradient_bytes.get(precision, recipe.gradient_bytes)
+    parameter_bytes = recipe.parameter_bytes
+    if zero_stage >= 3 and coefficients.sharded_master:
+        # One fp32 copy serves as parameters and as master weights.
+        parameter_bytes += recipe.master_bytes - recipe.parameter_bytes * bool(recipe.master_bytes)
+        states -= recipe.master_bytes
     on_host = offload is Offload.OPTIMIZER
     return StateMode(
-        parameter_bytes=recipe.parameter_bytes,
-        gradient_bytes=recipe.gradient_bytes,
-        optimizer_bytes=0.0 if on_host else workload.optimizer_bytes,
+        parameter_bytes=parameter_bytes,
+        gradient_bytes=gradient_bytes,
+        optimizer_bytes=0.0 if on_host else states + coefficients.step_copy_bytes,
         parameter_sharded=zero_stage >= 3,
-        gradient_sharded=zero_stage >= 2,
+        gradient_sharded=zero_stage >= coefficients.gradient_stage,
         optimizer_sharded=zero_stage >= 1,
         reduce_at_step=zero_stage == 0,
         scatter_at_step=zero_stage == 1,
@@ -35,7 +49,7 @@ def state_mode(workload: Workload, *, zero_stage: int, offload: Offload) -> Stat
         scatter_per_micro_batch=zero_stage >= 2,
         gather_per_micro_batch=zero_stage >= 3,
         gather_bytes=recipe.parameter_bytes,
-        reduce_bytes=recipe.gradient_bytes,
+        reduce_bytes=min(gradient_bytes, recipe.gradient_bytes),
     )
 
 

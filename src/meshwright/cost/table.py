@@ -246,9 +246,14 @@ class BlockTable:
         }
 
     def _memory(self) -> tuple[FloatArray, FloatArray]:
-        modes = [block_memory(self._shapes, self._workload, mode) for mode in Recompute]
+        coefficients = self._model.coefficients
+        extra = coefficients.loss_extra_bytes
+        modes = [
+            block_memory(self._shapes, self._workload, mode, loss_extra_bytes=extra)
+            for mode in Recompute
+        ]
         index = (self._rows.recompute, self._index.compute.inverse)
-        kept = np.stack([mode.kept_bytes for mode in modes])[index]
+        kept = coefficients.activation_scale * np.stack([mode.kept_bytes for mode in modes])[index]
         transient = np.stack([mode.transient_bytes for mode in modes])[index]
         return kept, transient
 

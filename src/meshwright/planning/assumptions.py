@@ -5,8 +5,9 @@ from __future__ import annotations
 from meshwright.cluster import Cluster
 from meshwright.cost.coefficients import Coefficients
 from meshwright.cost.stacks import Stack
+from meshwright.cost.states import state_mode
 from meshwright.graph import ModelGraph, Split
-from meshwright.strategy import Strategy, Workload
+from meshwright.strategy import Offload, Strategy, Workload
 from meshwright.units import format_bytes, format_flops, format_percent
 
 
@@ -36,15 +37,47 @@ def assumptions_of(
         )
         if recipe.peak not in (precision, "fp32"):
             found.append(f"{device.name} has no {recipe.peak}: it computes in {precision}.")
-    found.append(
-        f"{workload.precision} training with {workload.optimizer}: {recipe.parameter_bytes:g} + "
-        f"{recipe.gradient_bytes:g} + {workload.optimizer_bytes:g} bytes per parameter for "
-        "weights, gradients and optimizer state."
-    )
+    found.append(_states(workload, strategy, stack.coefficients))
     found.append(f"Attention runs in a {workload.attention.value} kernel.")
     found += _padding(model, strategy) + _tower_padding(model, strategy)
     found.append(f"The software is {stack.title} (--stack {stack.name}).")
-    return tuple(found + _stack(strategy, stack.coefficients))
+    return tuple(
+        found + _stack(strategy, stack.coefficients) + _memory(workload, stack.coefficients)
+    )
+
+
+def _states(workload: Workload, strategy: Strategy, coefficients: Coefficients) -> str:
+    """Bytes per parameter before anything is divided over ranks or moved to the host."""
+    mode = state_mode(
+        workload,
+        zero_stage=strategy.stages[0].zero_stage,
+        offload=Offload.NONE,
+        coefficients=coefficients,
+    )
+    own = workload.precision in coefficients.gradient_bytes
+    source = f" ({coefficients.sources['gradient_bytes']})" if own else ""
+    return (
+        f"{workload.precision} training with {workload.optimizer}: {mode.parameter_bytes:g} + "
+        f"{mode.gradient_bytes:g} + {mode.optimizer_bytes:g} bytes per parameter for "
+        f"weights, gradients and optimizer state{source}."
+    )
+
+
+def _memory(workload: Workload, coefficients: Coefficients) -> list[str]:
+    """What the software holds more or less of than its tensors."""
+    c = coefficients
+    found = []
+    if c.step_copy_bytes:
+        text = f"The optimizer's step copies {c.step_copy_bytes:g} bytes per parameter of its part"
+        found.append(f"{text} ({c.sources['step_copy_bytes']}).")
+    if c.activation_scale != 1.0:
+        text = f"Kept activations take {c.activation_scale:g} times their tensors"
+        found.append(f"{text} ({c.sources['activation_scale']}).")
+    if c.loss_extra_bytes:
+        plain = 2 * workload.recipe.activation_bytes + 4  # logits, their gradient, an fp32 copy
+        text = f"The loss peaks at {plain + c.loss_extra_bytes:g} bytes per logit"
+        found.append(f"{text} ({c.sources['loss_extra_bytes']}).")
+    return found
 
 
 def _stack(strategy: Strategy, coefficients: Coefficients) -> list[str]:

@@ -66,7 +66,12 @@ class StageModel:
         terms: list[StageTerms] = []
         modes: list[StateMode] = []
         for position, stage in enumerate(self._strategy.stages):
-            mode = state_mode(self._workload, zero_stage=stage.zero_stage, offload=stage.offload)
+            mode = state_mode(
+                self._workload,
+                zero_stage=stage.zero_stage,
+                offload=stage.offload,
+                coefficients=self._coefficients,
+            )
             found = [self._terms(position, stage, group) for group in stage.groups]
             found.sort(key=lambda t: -stage_time(t, mode, self._coefficients.overlap))
             terms += [found[0], *(replace(t, multiplicity=0) for t in found[1:])]

@@ -204,7 +204,12 @@ class UniformSpace:
         copies = np.array([[float(variant.copies_tied)] for variant in self.catalog.variants])
         dense = column("dense_parameters") + copies * column("tied_parameters")
         modes = [
-            state_mode(self.workload, zero_stage=s.zero_stage, offload=s.offload)
+            state_mode(
+                self.workload,
+                zero_stage=s.zero_stage,
+                offload=s.offload,
+                coefficients=self.coefficients,
+            )
             for s in self.states
         ]
         devices = [model.device for model in self.models]

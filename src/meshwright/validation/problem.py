@@ -42,7 +42,7 @@ def problem_of(inputs: RunInputs) -> Problem:
     """
     if inputs.task == "lora":
         raise RowSkippedError("fine_tuning")
-    stack = stack_of(inputs.software, inputs.hardware)
+    stack = stack_of(inputs.software, inputs.hardware, fsdp=bool(inputs.parallel.fsdp))
     model = model_of(inputs.architecture, seq_length=inputs.seq_len or 1, dropout=stack.dropout)
     workload = workload_of(inputs, stack.attention)
     cluster = cluster_of(inputs.hardware)

@@ -42,31 +42,41 @@ _STACKS: tuple[tuple[tuple[str, ...], StackOfRow], ...] = (
     (("internevo",), StackOfRow(name="internevo", attention=_FUSED, dropout=False)),
     (("colossal",), StackOfRow(name="deepspeed", attention=_FUSED, dropout=False)),
     (
-        ("megatron-deepspeed", "megatron-lm", "gpt-neox"),
-        StackOfRow(name="megatron-2021", attention=_UNFUSED, dropout=True),
+        ("megatron-deepspeed", "gpt-neox"),
+        StackOfRow(name="megatron-deepspeed", attention=_UNFUSED, dropout=True),
     ),
+    (("megatron-lm",), StackOfRow(name="megatron-2021", attention=_UNFUSED, dropout=True)),
     (("deepspeed",), StackOfRow(name="deepspeed", attention=_UNFUSED, dropout=True)),
     (("metaseq", "megatron"), StackOfRow(name="megatron-2021", attention=_UNFUSED, dropout=True)),
     (("libai", "oneflow"), StackOfRow(name="eager-2021", attention=_UNFUSED, dropout=True)),
-    (("alpa", "parax"), StackOfRow(name="eager-2021", attention=_UNFUSED, dropout=False)),
+    (("alpa", "parax"), StackOfRow(name="alpa", attention=_UNFUSED, dropout=False)),
     (("deeplearningexamples",), StackOfRow(name="eager-2021", attention=_UNFUSED, dropout=True)),
 )
 _OTHER = StackOfRow(name=DEFAULT_STACK, attention=_FUSED, dropout=False)
 
 #: FlashAttention needs tensor cores of Ampere or later; Ascend has its own, behind a flag.
 _NO_FLASH = ("v100", "t4", "p100")
+#: Years of torchtitan's versions, which are dates, before its loss was compiled.
+_LOSS_NOT_COMPILED = ("2023", "2024")
 _HOPPER_OR_LATER = ("h100", "h200", "h800", "h20", "b200", "b300")
 
 
-def stack_of(software: Software, hardware: Hardware) -> StackOfRow:
-    """The stack that a framework's name and version stand for."""
+def stack_of(software: Software, hardware: Hardware, *, fsdp: bool = False) -> StackOfRow:
+    """The stack that a framework's name and version stand for.
+
+    Where a framework has an optimizer of its own, ``fsdp`` says that PyTorch's was used.
+    """
     framework = software.framework.casefold()
     device = hardware.device_type.casefold()
     found = next(
         (stack for words, stack in _STACKS if any(word in framework for word in words)), _OTHER
     )
-    if found.name == "megatron-2021" and any(word in device for word in _HOPPER_OR_LATER):
+    if found.name.startswith("megatron-") and any(word in device for word in _HOPPER_OR_LATER):
         found = StackOfRow(name="megatron-core", attention=_FUSED, dropout=False)
+    if found.name == "internevo" and fsdp:
+        found = StackOfRow(name="internevo-fsdp", attention=_FUSED, dropout=False)
+    if found.name == "torchtitan" and software.framework_version[:4] in _LOSS_NOT_COMPILED:
+        found = StackOfRow(name="torchtitan-2024", attention=_FUSED, dropout=False)
     attention = found.attention
     if "flash" in software.overlap_flags.casefold():
         attention = _FUSED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import groupby
 
 from meshwright.errors import StrategyError
@@ -35,6 +36,7 @@ def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
     Raises:
         RowSkippedError: the degrees do not agree with one another.
     """
+    inputs = _sharded_by_size(inputs)
     p = inputs.parallel
     tensor, pipeline, context = p.tp or 1, p.pp or 1, p.cp or 1
     data = _data(inputs, tensor * pipeline * context)
@@ -66,7 +68,7 @@ def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
                 offload=Offload.OPTIMIZER if "full" in p.offload else Offload.NONE,
             )
             for ranges in stage_ranges(
-                balanced_chunks(num_layers, pipeline * virtual), pipeline=pipeline
+                _chunks(inputs, num_layers, pipeline * virtual), pipeline=pipeline
             )
         )
         return Strategy(
@@ -77,6 +79,34 @@ def strategy_of(inputs: RunInputs, *, num_layers: int) -> Strategy:
         )
     except StrategyError as error:
         raise RowSkippedError("strategy_not_expressible", error.what) from None
+
+
+def _sharded_by_size(inputs: RunInputs) -> RunInputs:
+    """Alpa's heuristic divides the largest dimension of every tensor over all devices.
+
+    That is a weight's or the vocabulary's, whatever the mesh: one tensor group, and the batch
+    whole on it (``force_simple_heuristic = "largest"`` in Alpa's intra-operator ablation).
+    """
+    p = inputs.parallel
+    if "heuristic" not in inputs.software.framework.casefold() or (p.pp or 1) > 1:
+        return inputs
+    size = (p.micro_batch or 1) * (p.dp or 1)
+    parallel = replace(p, tp=inputs.hardware.num_devices, dp=1, micro_batch=size)
+    return replace(inputs, parallel=parallel)
+
+
+def _chunks(inputs: RunInputs, num_layers: int, chunks: int) -> tuple[int, ...]:
+    """Layers of every chunk.
+
+    DeepSpeed's partition by layers fills stages from the first: 78 layers on 12 stages are
+    eleven times 7 and a last 1 (BigScience's chronicles), unless embedding and loss stand for
+    a layer each and make the cut even.
+    """
+    most = -(-num_layers // chunks)
+    fills = "megatron-deepspeed" in inputs.software.framework.casefold()
+    if not fills or not (num_layers + 2) % chunks or most * (chunks - 1) >= num_layers:
+        return balanced_chunks(num_layers, chunks)
+    return (*(most,) * (chunks - 1), num_layers - most * (chunks - 1))
 
 
 def _data(inputs: RunInputs, other: int) -> int:
