@@ -32,7 +32,7 @@ def stack_toml(
         title: of the stack.
         source: of the fitted values, in words.
     """
-    name = f"{base.name}-calibrated"
+    name = f"{base.name}-calibrated".replace("+", "-")  # a key that needs no quotes
     neutral = [
         slot
         for slot in others
