@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from meshwright.cost.stacks import Stack, find_stack, stack_names
 from meshwright.errors import UsageError
 from meshwright.validation import Problem, RowPredictor, RowSkippedError, Run
+from meshwright.validation.stacks import profile_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ def evidence_of(
 
 
 def _stack_of(problem: Problem) -> str:
-    return problem.stack.partition("+")[0]
+    return profile_of(problem.stack).name
 
 
 def _family_of(problem: Problem) -> str:
