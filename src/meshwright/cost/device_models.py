@@ -23,7 +23,7 @@ def reachable_levels(cluster: Cluster, group: DeviceGroup) -> tuple[Level, ...]:
     if cluster.boundary is None:
         return group.levels
     inner = [level for level in group.levels if level.size < group.count]
-    top = next(level for level in group.levels if level.size >= group.count)
+    top = group.level_spanning(group.count)
     return (*inner, top, cluster.boundary)
 
 
